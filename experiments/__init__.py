@@ -1,1 +1,1 @@
-"""experiments."""
+"""The laboratory: films, scenarios, bounds and whole swarms of real processes, measured."""
