@@ -1,0 +1,254 @@
+"""When each byte of a film is needed: the map between bytes and film time.
+
+The film is cut into equal cells; each cell knows the film time at which the player needs the
+first of its bytes. The map is made once, by who puts the film on offer, and travels in the
+.torrent outside `info` (so that the info-hash and stock clients do not notice it).
+"""
+
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toast.common.errors import UsageError
+from toast.common.geometry import BLOCK_BYTES, Geometry
+
+__all__ = ["MAX_CELLS", "TimeMap", "cell_bytes_for"]
+
+MAX_CELLS: Final = 16384
+"""A map has at most so many cells: 0.2 s of an hour-long film each, 64 KiB before compression."""
+
+_MAX_RANGES: Final = 64
+_MAX_FILM_BYTES: Final = 1 << 46  # 64 TiB: far beyond any film, and exact as a float
+_MAX_MS: Final = 2**31 - 1
+_MAX_SOURCE: Final = 32
+_VERSION: Final = 1
+
+_Ranges = tuple[tuple[int, int], ...]
+
+
+def cell_bytes_for(film_bytes: int) -> int:
+    """The size of a cell: the least power of two >= 16 KiB that gives at most `MAX_CELLS` cells."""
+    cell = BLOCK_BYTES
+    while -(-film_bytes // cell) > MAX_CELLS:
+        cell *= 2
+    return cell
+
+
+@dataclass(frozen=True, eq=False)
+class TimeMap:
+    """The film time at which each part of a film is needed.
+
+    Attributes:
+        film_bytes: size of the film in bytes.
+        duration: length of the film in seconds.
+        cell_bytes: size of every cell but perhaps the last.
+        due: float64[cells], film time in seconds at which the first needed byte of each cell is
+            needed. Not necessarily monotone: badly interleaved films are read in two places.
+        index: byte ranges [start, end) of container header and index, needed before anything.
+        startup: byte ranges [start, end) needed to show the first picture; includes `index`.
+        source: where the map came from: a container's name, or "constant" (assumed bit rate).
+
+    Raises:
+        UsageError: the parts do not fit together.
+    """
+
+    film_bytes: int
+    duration: float
+    cell_bytes: int
+    due: NDArray[np.float64] = field(repr=False)
+    index: _Ranges
+    startup: _Ranges
+    source: str
+
+    def __post_init__(self) -> None:
+        if not 0 < self.film_bytes <= _MAX_FILM_BYTES:
+            raise UsageError(f"time map: a film of {self.film_bytes} bytes is not possible")
+        if not (math.isfinite(self.duration) and 0 < self.duration * 1000 <= _MAX_MS):
+            raise UsageError(f"time map: a film of {self.duration} seconds is not possible")
+        cell = self.cell_bytes
+        if cell < BLOCK_BYTES or cell & (cell - 1):
+            raise UsageError(f"time map: a cell of {cell} bytes is no power of two >= 16 KiB")
+        cells = -(-self.film_bytes // cell)
+        due = np.array(self.due, dtype=np.float64)  # a copy: nobody else may change what we freeze
+        if cells > MAX_CELLS or due.shape != (cells,):
+            raise UsageError(f"time map: {due.size} cells given where {cells} are needed")
+        if not np.isfinite(due).all() or due.min() < 0 or due.max() > self.duration:
+            raise UsageError("time map: a cell is due outside the film's duration")
+        if not (self.source.isascii() and self.source.isalnum()) or len(self.source) > _MAX_SOURCE:
+            raise UsageError("time map: the source is no short name")
+        for ranges in (self.index, self.startup):
+            if len(ranges) > _MAX_RANGES:
+                raise UsageError(f"time map: more than {_MAX_RANGES} byte ranges")
+            if any(not 0 <= start < end <= self.film_bytes for start, end in ranges):
+                raise UsageError("time map: a byte range lies outside the film")
+        due.flags.writeable = False
+        object.__setattr__(self, "due", due)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TimeMap):
+            return NotImplemented
+        return self._key() == other._key() and np.array_equal(self.due, other.due)
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return (
+            self.film_bytes,
+            self.duration,
+            self.cell_bytes,
+            self.index,
+            self.startup,
+            self.source,
+        )
+
+    @classmethod
+    def constant(cls, film_bytes: int, duration: float) -> Self:
+        """The map of a film whose bit rate never changes and that has no index: a fallback."""
+        cell = cell_bytes_for(film_bytes)
+        cells = -(-film_bytes // cell)
+        due = np.arange(cells, dtype=np.float64) * (cell * duration / max(1, film_bytes))
+        first = ((0, min(BLOCK_BYTES, film_bytes)),)
+        return cls(film_bytes, duration, cell, due, (), first, "constant")
+
+    @property
+    def bit_rate(self) -> float:
+        """Mean rate of the film in bytes per second."""
+        return self.film_bytes / self.duration
+
+    def due_of_pieces(self, geometry: Geometry) -> NDArray[np.float64]:
+        """Film time in seconds at which each piece is first needed, float64[pieces].
+
+        Pieces that hold a part of `index` or `startup` are due at 0.
+
+        Raises:
+            UsageError: the geometry is that of another film.
+        """
+        if geometry.film_bytes != self.film_bytes:
+            raise UsageError(
+                f"time map: made for a film of {self.film_bytes} bytes, "
+                f"but this one has {geometry.film_bytes}"
+            )
+        starts = np.arange(geometry.pieces, dtype=np.int64) * geometry.piece_bytes
+        ends = np.minimum(starts + geometry.piece_bytes, self.film_bytes)
+        bounds = np.empty(2 * starts.size, dtype=np.int64)
+        bounds[0::2] = starts // self.cell_bytes
+        bounds[1::2] = (ends - 1) // self.cell_bytes + 1
+        # reduceat wants every bound inside the array, also the end of the last piece: pad by one.
+        least = np.minimum.reduceat(np.append(self.due, np.inf), bounds)[0::2].copy()
+        for start, end in (*self.index, *self.startup):
+            pieces = geometry.pieces_of(start, end)
+            least[pieces.start : pieces.stop] = 0.0
+        return least
+
+    def time_of(self, offset: int) -> float:
+        """Film time in seconds at which the cell that holds a byte is needed.
+
+        Never later than the byte itself is needed. Offsets outside the film are clamped to it.
+        """
+        return float(self.due[min(max(offset, 0), self.film_bytes - 1) // self.cell_bytes])
+
+    def byte_of(self, time: float) -> int:
+        """How far into the file a player has read at a film time, in bytes; between 0 and the size.
+
+        In a badly interleaved film it is the place of its foremost reader in file order, and
+        `time_of(byte_of(time)) <= time` always holds inside the film.
+        """
+        if time >= self.duration:
+            return self.film_bytes
+        front = np.maximum.accumulate(self.due)
+        cell = int(np.searchsorted(front, time, side="right")) - 1
+        if cell < 0:
+            return 0
+        following = float(front[cell + 1]) if cell + 1 < front.size else self.duration
+        done = (time - float(front[cell])) / (following - float(front[cell]))
+        end = min((cell + 1) * self.cell_bytes, self.film_bytes)
+        offset = cell * self.cell_bytes + int(done * (end - cell * self.cell_bytes))
+        return min(offset, end - 1)  # rounding must not carry it into the next, later cell
+
+    def to_bencodable(self) -> dict[bytes, Any]:
+        """The map as bencodable values, for the key `toast` of a .torrent; times in whole ms."""
+        # Rounded down: a piece may be wanted a moment early, never a moment late.
+        due_ms = np.floor(self.due * 1000 + 1e-6).astype(np.int64)
+        deltas = np.diff(due_ms, prepend=0).astype("<i4")
+        return {
+            b"cell": self.cell_bytes,
+            b"due": zlib.compress(deltas.tobytes(), 9),
+            b"duration ms": max(1, math.ceil(self.duration * 1000 - 1e-6)),
+            b"film bytes": self.film_bytes,
+            b"index": [list(pair) for pair in self.index],
+            b"source": self.source.encode(),
+            b"startup": [list(pair) for pair in self.startup],
+            b"version": _VERSION,
+        }
+
+    @classmethod
+    def from_bencodable(cls, value: object) -> Self:
+        """Read what `to_bencodable` made, out of a .torrent that a stranger may have written.
+
+        Memory and time are bounded by the size of the largest lawful map.
+
+        Raises:
+            UsageError: the value is no time map.
+        """
+        if not isinstance(value, Mapping):
+            raise UsageError("time map: not a dictionary")
+        fields = {k.encode() if isinstance(k, str) else k: v for k, v in value.items()}
+        if _int(fields, b"version", 1) != _VERSION:
+            raise UsageError("time map: made by a later version of this program; please update")
+        film_bytes = _int(fields, b"film bytes", _MAX_FILM_BYTES)
+        cell = _int(fields, b"cell", _MAX_FILM_BYTES)
+        cells = -(-film_bytes // cell)
+        if cells > MAX_CELLS:
+            raise UsageError(f"time map: {cells} cells, and {MAX_CELLS} is the most")
+        source = fields.get(b"source")
+        if isinstance(source, bytes):
+            source = source.decode("latin-1")
+        if not isinstance(source, str):
+            raise UsageError("time map: 'source' is no name")
+        return cls(
+            film_bytes,
+            _int(fields, b"duration ms", _MAX_MS) / 1000,
+            cell,
+            _inflate(fields.get(b"due"), cells) / 1000,
+            _ranges(fields, b"index"),
+            _ranges(fields, b"startup"),
+            source,
+        )
+
+
+def _int(fields: Mapping[Any, Any], key: bytes, most: int) -> int:
+    value = fields.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        raise UsageError(f"time map: '{key.decode()}' is no number between 1 and {most}")
+    return value
+
+
+def _ranges(fields: Mapping[Any, Any], key: bytes) -> _Ranges:
+    value = fields.get(key)
+    if not isinstance(value, list | tuple) or len(value) > _MAX_RANGES:
+        raise UsageError(f"time map: '{key.decode()}' is no list of at most {_MAX_RANGES} ranges")
+    ranges = []
+    for pair in value:
+        if not (isinstance(pair, list | tuple) and [type(n) for n in pair] == [int, int]):
+            raise UsageError(f"time map: '{key.decode()}' holds something that is no byte range")
+        ranges.append((pair[0], pair[1]))
+    return tuple(ranges)
+
+
+def _inflate(packed: object, cells: int) -> NDArray[np.int64]:
+    if not isinstance(packed, bytes):
+        raise UsageError("time map: 'due' is no byte string")
+    inflater = zlib.decompressobj()
+    try:
+        raw = inflater.decompress(packed, 4 * cells + 1)  # never more than a lawful map holds
+    except zlib.error as error:
+        raise UsageError(f"time map: 'due' cannot be decompressed ({error})") from error
+    if len(raw) != 4 * cells:
+        raise UsageError(f"time map: 'due' does not hold {cells} cells")
+    return np.cumsum(np.frombuffer(raw, dtype="<i4").astype(np.int64))
