@@ -1,0 +1,85 @@
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+from click.testing import CliRunner
+
+from tracker import cli
+
+
+@pytest.fixture
+def start():
+    """Starts `toast-tracker serve` as a process; whatever still runs at the end is killed."""
+    running = []
+
+    def start(*arguments):
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from tracker.cli import main; main()", "serve", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        running.append(process)
+        return process
+
+    yield start
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_serves_as_a_process_until_a_signal(start, number):
+    process = start("--port", "0", "--json", "--interval", "10s")
+    listening = json.loads(process.stdout.readline())
+    assert listening["event"] == "listening"
+    assert listening["announce_url"] == listening["url"] + "/announce"
+    query = f"?info_hash={'a' * 20}&peer_id={'b' * 20}&port=1"
+    with urllib.request.urlopen(listening["announce_url"] + query, timeout=10) as response:
+        assert b"8:intervali10e" in response.read()
+    process.send_signal(number)
+    rest, complaints = process.communicate(timeout=10)
+    assert process.returncode == 0
+    assert complaints == ""
+    stopped = json.loads(rest)
+    assert (stopped["event"], stopped["announces"]) == ("stopped", 1)
+
+
+@pytest.mark.slow
+def test_people_are_told_the_announce_url_and_a_taken_port(start):
+    process = start("--port", "0")
+    line = process.stdout.readline()
+    assert "announce URL: http://127.0.0.1:" in line
+    port = line.partition("127.0.0.1:")[2].partition("/")[0]
+    second = start("--port", port)
+    _, complaints = second.communicate(timeout=10)
+    assert second.returncode == 1
+    assert complaints.count("\n") == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in complaints
+    process.terminate()
+    goodbye, _ = process.communicate(timeout=10)
+    assert process.returncode == 0
+    assert goodbye.startswith("stopped after 0 announces")
+
+
+@pytest.mark.parametrize("command", [[], ["serve"]])
+def test_help_has_an_example(command):
+    shown = CliRunner().invoke(cli._tracker, [*command, "--help"])
+    assert shown.exit_code == 0
+    assert "Example: toast-tracker serve" in shown.output
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--port", "70000"], ["--interval", "soon"], ["--interval", "0"], ["--host"]]
+)
+def test_wrong_options_are_refused(wrong, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["toast-tracker", "serve", *wrong])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 2
+    assert "Traceback" not in capsys.readouterr().err

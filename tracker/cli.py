@@ -1,0 +1,94 @@
+"""`toast-tracker`: the tracker's command line."""
+
+import asyncio
+import secrets
+import signal
+from dataclasses import fields
+from typing import NoReturn
+
+import click
+
+from toast.common.cli import SECONDS, print_json, run_cli
+from toast.common.units import format_bytes
+from tracker.http import TrackerServer, serve_tracker
+from tracker.settings import TrackerSettings
+
+__all__ = ["main"]
+
+_DEFAULTS = {field.name: field.default for field in fields(TrackerSettings)}
+
+
+def main() -> NoReturn:
+    """Run `toast-tracker`."""
+    run_cli(_tracker)
+
+
+@click.group(name="toast-tracker")
+def _tracker() -> None:
+    """A BitTorrent tracker for swarms that play films.
+
+    \b
+    Example: toast-tracker serve --port 6969
+    """  # noqa: D301  (\b is click's mark for "keep these lines")
+
+
+@_tracker.command()
+@click.option("--host", default=_DEFAULTS["host"], show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=_DEFAULTS["port"],
+    show_default=True,
+    help="TCP port; 0 takes any free one.",
+)
+@click.option(
+    "--interval",
+    "interval_seconds",
+    type=SECONDS,
+    default=_DEFAULTS["interval_seconds"],
+    show_default=True,
+    help="How often clients shall announce, such as 30s.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object per line on standard output."
+)
+def serve(host: str, port: int, interval_seconds: float, *, as_json: bool) -> None:
+    """Answer announces and scrapes until interrupted.
+
+    Listens on loopback unless told otherwise. SIGINT and SIGTERM stop it cleanly.
+
+    \b
+    Example: toast-tracker serve --host 0.0.0.0 --port 6969 --interval 30s
+    """  # noqa: D301  (see above)
+    shortest = min(interval_seconds, TrackerSettings().min_interval_seconds)
+    settings = TrackerSettings(
+        host=host, port=port, interval_seconds=interval_seconds, min_interval_seconds=shortest
+    )
+    asyncio.run(_serve_until_signal(settings, as_json=as_json))
+
+
+async def _serve_until_signal(settings: TrackerSettings, *, as_json: bool) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with serve_tracker(settings, secrets.randbits(64)) as server:
+        if as_json:
+            print_json(
+                {"event": "listening", "url": server.url, "announce_url": server.announce_url}
+            )
+        else:
+            click.echo(f"listening; announce URL: {server.announce_url}  (Ctrl-C stops)")
+        await stop.wait()
+        _say_goodbye(server, as_json=as_json)
+
+
+def _say_goodbye(server: TrackerServer, *, as_json: bool) -> None:
+    numbers = server.statistics()
+    if as_json:
+        print_json({"event": "stopped", **numbers})
+    else:
+        click.echo(
+            f"stopped after {numbers['announces']} announces and {numbers['scrapes']} scrapes, "
+            f"{format_bytes(numbers['bytes_sent'])} sent"
+        )
