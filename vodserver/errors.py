@@ -1,0 +1,46 @@
+"""Everything that can go wrong in the VoD server and that its operator should read."""
+
+from toast.common.errors import ToastError, UsageError
+
+__all__ = [
+    "AllocationError",
+    "DiskError",
+    "FilmError",
+    "ReadError",
+    "SeedError",
+    "ServeError",
+    "StoreError",
+    "StoreUsageError",
+]
+
+
+class StoreError(ToastError):
+    """The store cannot do what it was asked for."""
+
+
+class StoreUsageError(StoreError, UsageError):
+    """A store, a disk or a title is not usable as named."""
+
+
+class AllocationError(StoreUsageError):
+    """No placement of a film exists on these disks, or no such policy."""
+
+
+class FilmError(StoreUsageError):
+    """A film cannot be taken in as it is."""
+
+
+class DiskError(StoreError, OSError):
+    """A disk cannot be read or written: missing, full, read-only or broken."""
+
+
+class ReadError(StoreError, OSError):
+    """No replica of an extent holds the bytes that were written into it."""
+
+
+class ServeError(ToastError):
+    """The server cannot start or go on."""
+
+
+class SeedError(ServeError):
+    """The BitTorrent seed cannot start or go on."""

@@ -1,0 +1,94 @@
+"""The running server: HTTP and seed over one store, from first bind to last goodbye."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from vodserver.errors import ServeError
+from vodserver.http import HttpServer
+from vodserver.seed import Seed, SeedSettings
+from vodserver.settings import ServeSettings
+from vodserver.store import Store
+
+__all__ = ["Listening", "serve"]
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """What a server tells when it is ready.
+
+    Attributes:
+        url: where HTTP listens.
+        public_url: what viewers reach it as.
+        seed_port: TCP port of the seed, or None.
+        titles: how many films it has.
+    """
+
+    url: str
+    public_url: str
+    seed_port: int | None
+    titles: int
+
+
+async def serve(
+    store: Store,
+    settings: ServeSettings,
+    *,
+    ready: Callable[[Listening], None],
+    stop: asyncio.Event,
+) -> None:
+    """Serve a store until told to stop.
+
+    Args:
+        store: opened by this process; not closed here.
+        settings: how.
+        ready: called once, when every port is bound.
+        stop: ends it.
+
+    Raises:
+        ServeError: a port is taken, or an address is not one of this machine's.
+    """
+    seed: Seed | None = None
+    if settings.seed:
+        seed = Seed(
+            store,
+            SeedSettings(
+                host=settings.seed_host or _address(settings.host),
+                port=settings.seed_port,
+                upload=settings.seed_upload,
+                connections=settings.seed_connections,
+                trackers=settings.trackers,
+            ),
+        )
+
+    async def seed_status() -> dict[str, Any] | None:
+        return None if seed is None else await seed.statistics()
+
+    http = HttpServer(store, settings, seed_status=seed_status)
+    await http.start()
+    try:
+        if seed is not None:
+            await seed.start()
+        ready(
+            Listening(
+                http.url,
+                http.public_url,
+                None if seed is None else seed.port,
+                len(store.titles()),
+            )
+        )
+        await stop.wait()
+    finally:
+        await http.close()
+        if seed is not None:
+            await seed.close()
+
+
+def _address(host: str) -> str:
+    """The seed's address where only HTTP's was given: libtorrent takes addresses, not names."""
+    if host == "localhost":
+        return "127.0.0.1"
+    if not host:
+        raise ServeError("no address to listen on: give --host")
+    return host

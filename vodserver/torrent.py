@@ -1,0 +1,34 @@
+"""The .torrent of a title: what was hashed at ingest, with the addresses of today."""
+
+from collections.abc import Sequence
+
+from bencode2 import bdecode, bencode
+
+from vodserver.store.catalog import Title
+
+__all__ = ["compose_torrent"]
+
+
+def compose_torrent(title: Title, *, trackers: Sequence[str], content_url: str) -> bytes:
+    """Compose a title's .torrent (BEP 3).
+
+    Args:
+        title: the title.
+        trackers: announce URLs, best first, each a tier of its own (BEP 12).
+        content_url: where the film is served over HTTP (BEP 19).
+
+    Returns:
+        The file. Its `info` is byte for byte what the title's info-hash is of: bencoding is
+        canonical, so decoding and encoding it again changes nothing.
+    """
+    torrent: dict[bytes, object] = {
+        b"created by": b"Toast VoD server",
+        b"creation date": int(title.added),
+        b"info": bdecode(title.info),
+        b"toast": bdecode(title.timemap),
+        b"url-list": content_url.encode(),
+    }
+    if trackers:
+        torrent[b"announce"] = trackers[0].encode()
+        torrent[b"announce-list"] = [[url.encode()] for url in trackers]
+    return bencode(torrent)
