@@ -129,6 +129,37 @@ class TimeMap:
         Raises:
             UsageError: the geometry is that of another film.
         """
+        least = np.minimum.reduceat(np.append(self.due, np.inf), self._bounds(geometry))[
+            0::2
+        ].copy()
+        for start, end in (*self.index, *self.startup):
+            pieces = geometry.pieces_of(start, end)
+            least[pieces.start : pieces.stop] = 0.0
+        return least
+
+    def until_of_pieces(self, geometry: Geometry) -> NDArray[np.float64]:
+        """Film time in seconds from which each piece is no longer needed, float64[pieces].
+
+        The last byte of a cell is needed until the player comes, in file order, to a cell that is
+        due later. Pieces that hold a part of `index` are needed as long as one plays: +inf.
+
+        Raises:
+            UsageError: the geometry is that of another film.
+        """
+        until = np.full(self.due.size, np.nextafter(self.duration, np.inf))
+        waiting: list[int] = []  # cells, of falling due time, for which no later one came yet
+        for cell, due in enumerate(self.due.tolist()):
+            while waiting and self.due[waiting[-1]] < due:
+                until[waiting.pop()] = due
+            waiting.append(cell)
+        most = np.maximum.reduceat(np.append(until, -np.inf), self._bounds(geometry))[0::2].copy()
+        for start, end in self.index:
+            pieces = geometry.pieces_of(start, end)
+            most[pieces.start : pieces.stop] = np.inf
+        return most
+
+    def _bounds(self, geometry: Geometry) -> NDArray[np.int64]:
+        """First cell, and cell after the last, of each piece in turn: as `reduceat` wants them."""
         if geometry.film_bytes != self.film_bytes:
             raise UsageError(
                 f"time map: made for a film of {self.film_bytes} bytes, "
@@ -138,13 +169,9 @@ class TimeMap:
         ends = np.minimum(starts + geometry.piece_bytes, self.film_bytes)
         bounds = np.empty(2 * starts.size, dtype=np.int64)
         bounds[0::2] = starts // self.cell_bytes
+        # One past the end is a lawful bound only because callers pad by one element.
         bounds[1::2] = (ends - 1) // self.cell_bytes + 1
-        # reduceat wants every bound inside the array, also the end of the last piece: pad by one.
-        least = np.minimum.reduceat(np.append(self.due, np.inf), bounds)[0::2].copy()
-        for start, end in (*self.index, *self.startup):
-            pieces = geometry.pieces_of(start, end)
-            least[pieces.start : pieces.stop] = 0.0
-        return least
+        return bounds
 
     def time_of(self, offset: int) -> float:
         """Film time in seconds at which the cell that holds a byte is needed.

@@ -138,6 +138,44 @@ class TestDueOfPieces:
             assert due[geometry.piece_of(offset)] <= timemap.time_of(offset)
 
 
+class TestUntilOfPieces:
+    def test_a_piece_is_needed_until_a_later_one_begins(self):
+        timemap = make([0, 2, 4, 6], duration=8.0)
+
+        until = timemap.until_of_pieces(Geometry(timemap.film_bytes, 2 * KIB16))
+
+        assert until[0] == 4
+        assert until[1] == pytest.approx(8)
+        assert until[1] > 8
+
+    def test_cells_that_are_due_together_are_needed_together(self):
+        """A Matroska index names key frames only: a whole group of pictures has one due time."""
+        timemap = make([0, 0, 0, 5, 5, 9])
+
+        until = timemap.until_of_pieces(Geometry(timemap.film_bytes, KIB16))
+
+        assert until[:5].tolist() == [5, 5, 5, 9, 9]
+
+    def test_two_readers_far_apart_both_have_their_needs(self):
+        timemap = make([0, 4, 8, 0, 4, 8])
+
+        until = timemap.until_of_pieces(Geometry(timemap.film_bytes, KIB16))
+
+        assert until[:2].tolist() == until[3:5].tolist() == [4, 8]
+
+    def test_the_index_is_needed_for_ever(self):
+        end = 3 * KIB16
+        timemap = make([0, 5, 0], index=((end - 9, end),))
+
+        assert timemap.until_of_pieces(Geometry(end, KIB16))[-1] == np.inf
+
+    @given(time_maps(), st.integers(1, 9))
+    def test_need_ends_after_it_begins(self, timemap, blocks):
+        geometry = Geometry(timemap.film_bytes, blocks * KIB16)
+
+        assert (timemap.until_of_pieces(geometry) > timemap.due_of_pieces(geometry)).all()
+
+
 class TestByteOf:
     def test_two_readers_far_apart_are_followed_by_the_one_in_front(self):
         """Video in the first half of the file, its sound in the second: the video leads."""
