@@ -117,8 +117,8 @@ def add_command(store: Path, film: Path, name: str | None, as_json: bool) -> Non
     else:
         rate = format_rate(title.film_bytes / title.duration)
         click.echo(
-            f"added {title.id}: {format_bytes(title.film_bytes)}, {format_seconds(title.duration)}, "
-            f"{rate}, {len(title.extents)} extents"
+            f"added {title.id}: {format_bytes(title.film_bytes)}, "
+            f"{format_seconds(title.duration)}, {rate}, {len(title.extents)} extents"
         )
 
 

@@ -33,7 +33,7 @@ CREATE TABLE titles (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL,
     folder TEXT NOT NULL UNIQUE,      -- of its extents, on every disk
-    bytes INTEGER NOT NULL,
+    film_bytes INTEGER NOT NULL,
     duration REAL NOT NULL,           -- seconds
     piece_bytes INTEGER NOT NULL,
     extent_bytes INTEGER NOT NULL,
@@ -47,7 +47,7 @@ CREATE TABLE titles (
 CREATE TABLE extents (
     title TEXT NOT NULL REFERENCES titles (id),
     number INTEGER NOT NULL,
-    bytes INTEGER NOT NULL,
+    size INTEGER NOT NULL,            -- bytes
     disks TEXT NOT NULL,              -- JSON list of disk numbers, one per replica
     sums BLOB NOT NULL,               -- xxh3-64 of each 64 KiB, big-endian
     PRIMARY KEY (title, number)
@@ -197,18 +197,17 @@ class Catalog:
     def titles(self) -> list[Title]:
         """Every title, in the order in which they were added."""
         with self._translated():
-            rows = self._db.execute(
-                "SELECT id, name, folder, bytes, duration, piece_bytes, extent_bytes, info_hash,"
-                " sha256, info, timemap, media, added FROM titles ORDER BY added, id"
-            ).fetchall()
-            return [
-                Title(*row[:11], json.loads(row[11]), row[12], self._extents(row[0]))
-                for row in rows
-            ]
+            rows = self._db.execute("SELECT * FROM titles ORDER BY added, id")
+            names = [column[0] for column in rows.description]
+            return [self._title(dict(zip(names, row, strict=True))) for row in rows.fetchall()]
+
+    def _title(self, values: dict[str, Any]) -> Title:
+        values["media"] = json.loads(values["media"])
+        return Title(**values, extents=self._extents(values["id"]))
 
     def _extents(self, title: str) -> tuple[Extent, ...]:
         rows = self._db.execute(
-            "SELECT number, bytes, disks, sums FROM extents WHERE title=? ORDER BY number", (title,)
+            "SELECT number, size, disks, sums FROM extents WHERE title=? ORDER BY number", (title,)
         )
         return tuple(
             Extent(n, size, tuple(json.loads(disks)), sums) for n, size, disks, sums in rows
