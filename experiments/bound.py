@@ -176,7 +176,9 @@ class _Run:
         self, now: int, present: npt.NDArray[np.bool_], taken: npt.NDArray[np.float64]
     ) -> None:
         """Let the pooled uplinks send for one step, earliest due first."""
-        held = (self.missing[present] <= _DUST).any(axis=0) | bool(self.free_seed)
+        held = np.asarray((self.missing[present] <= _DUST).any(axis=0))
+        if self.free_seed:
+            held[:] = True
         wanted = present[:, None] & held[None, :] & self.for_peers
         # The last piece ends a download-only viewer's stay: not before it must.
         wanted[:, -1] &= ~self.leaves_early | (self.due[:, -1] <= now + 1)
