@@ -1,7 +1,7 @@
 """The local HTTP door of a film being watched: any player can open it, on this machine only."""
 
 from toast.gateway.access import AccessRules
-from toast.gateway.errors import FilmUnavailable, GatewayError
+from toast.gateway.errors import GatewayError
 from toast.gateway.server import Gateway, GatewaySettings
 from toast.gateway.source import ByteStream, FilmSource
 
@@ -9,7 +9,6 @@ __all__ = [
     "AccessRules",
     "ByteStream",
     "FilmSource",
-    "FilmUnavailable",
     "Gateway",
     "GatewayError",
     "GatewaySettings",

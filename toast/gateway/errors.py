@@ -2,12 +2,8 @@
 
 from toast.common.errors import ToastError
 
-__all__ = ["FilmUnavailable", "GatewayError"]
+__all__ = ["GatewayError"]
 
 
 class GatewayError(ToastError):
     """The gateway cannot be opened."""
-
-
-class FilmUnavailable(GatewayError):  # noqa: N818 - a state of the film, and no fault of the reader's
-    """The bytes asked for cannot be had now, from peers or from the VoD server."""

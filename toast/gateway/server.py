@@ -7,7 +7,7 @@ import os
 import socket
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, cast
 from urllib.parse import quote
 
 from aiohttp import web
@@ -72,6 +72,8 @@ class Gateway:
         self._server: asyncio.Server | None = None
         self._bytes_sent = 0
         self._readers = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     @property
     def url(self) -> str:
@@ -88,6 +90,13 @@ class Gateway:
     def readers(self) -> int:
         """Answers that are being sent now."""
         return self._readers
+
+    async def wait_idle(self) -> None:
+        """Wait until no answer is being sent, and what was sent has left this process.
+
+        For a viewing that ends while a player still reads the last seconds.
+        """
+        await self._idle.wait()
 
     async def start(self) -> None:
         """Listen.
@@ -186,28 +195,40 @@ class Gateway:
             await response.write_eof()
             return response
         self._readers += 1
+        self._idle.clear()
+        try:
+            return await self._send_film(request, response, plan)
+        except ConnectionError:
+            return response  # the player left
+        finally:
+            self._readers -= 1
+            if not self._readers:
+                self._idle.set()
+
+    async def _send_film(
+        self, request: web.Request, response: web.StreamResponse, plan: RangePlan
+    ) -> web.StreamResponse:
+        transport = request.transport
+        if transport is None:
+            return response  # the player left before its answer began
+        # Wait until the kernel has everything, not only most of it: then "sent" means sent.
+        cast("asyncio.WriteTransport", transport).set_write_buffer_limits(high=0)
+        missing = plan.end - plan.start
         try:
             async with contextlib.aclosing(self._source.read(plan.start, plan.end)) as stream:
                 # Only when the first bytes are there is it known that this can be a 200 or 206.
                 first = await anext(stream, b"")
                 await response.prepare(request)
-                missing = plan.end - plan.start
                 missing -= await self._write(response, first, missing)
                 missing = await self._pass_on(stream, response, missing)
         except ToastError as error:
             if not response.prepared:
                 return _line(503, str(error), {"Retry-After": "1"})
-            missing = plan.end - plan.start  # the promised length cannot be kept any more
-        except ConnectionError:
-            return response  # the player left
-        finally:
-            self._readers -= 1
         if missing:
             # Fewer bytes than promised: break the connection, so that no player takes it for whole.
-            if request.transport is not None:
-                request.transport.abort()
-            return response
-        await response.write_eof()
+            transport.abort()
+        else:
+            await response.write_eof()
         return response
 
     async def _pass_on(self, stream: ByteStream, response: web.StreamResponse, missing: int) -> int:

@@ -1,7 +1,7 @@
 """What the gateway asks of whoever has the film."""
 
-from collections.abc import Awaitable
-from typing import Protocol, Self
+from collections.abc import AsyncIterator, Awaitable
+from typing import Protocol
 
 __all__ = ["ByteStream", "FilmSource"]
 
@@ -9,7 +9,7 @@ __all__ = ["ByteStream", "FilmSource"]
 class ByteStream(Protocol):
     """Verified bytes of the film, in order; every async generator of bytes is one."""
 
-    def __aiter__(self) -> Self: ...
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
 
     def __anext__(self) -> Awaitable[bytes]: ...
 
@@ -40,5 +40,5 @@ class FilmSource(Protocol):
         """Bytes [start, end) of the film, in chunks of any size.
 
         The stream waits for bytes that are not there yet, and ends after byte `end - 1`. It raises
-        a ToastError (such as FilmUnavailable) when the wait is in vain.
+        a ToastError when the wait is in vain: the player is told its message.
         """

@@ -8,7 +8,8 @@ import aiohttp
 import av
 import pytest
 
-from toast.gateway import FilmUnavailable, Gateway, GatewayError, GatewaySettings
+from toast.common.errors import ToastError
+from toast.gateway import Gateway, GatewayError, GatewaySettings
 
 
 class FileSource:
@@ -58,7 +59,7 @@ class ArrivingSource(FileSource):
             async with self.news:
                 while self.there < end:
                     if self.fails:
-                        raise FilmUnavailable("no peer and no server has this part: try again")
+                        raise ToastError("no peer and no server has this part: try again")
                     self.waits.set()
                     await self.news.wait()
         except asyncio.CancelledError:
@@ -296,6 +297,22 @@ async def test_closing_ends_a_reader_who_waits():
         assert source.left == 1
         with pytest.raises(aiohttp.ClientError):
             await client.get(gateway.url)
+
+
+async def test_idle_means_that_nothing_is_on_its_way():
+    source = ArrivingSource(FILM)
+    async with opened(source) as (gateway, client):
+        await asyncio.wait_for(gateway.wait_idle(), 1)
+        reading = asyncio.ensure_future(client.get(gateway.url))
+        await source.waits.wait()
+        idle = asyncio.ensure_future(gateway.wait_idle())
+        await asyncio.sleep(0)
+        assert not idle.done()
+        await source.arrive(len(FILM))
+        async with await reading as answer:
+            assert await answer.read() == FILM
+            await asyncio.wait_for(idle, 5)
+            assert gateway.readers == 0
 
 
 async def test_a_taken_port_is_one_clear_line():
