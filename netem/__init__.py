@@ -1,1 +1,1 @@
-"""netem."""
+"""Networks worth measuring in: topologies as data, and what on this machine can emulate them."""

@@ -29,7 +29,7 @@ def _tracker() -> None:
 
     \b
     Example: toast-tracker serve --port 6969
-    """  # noqa: D301  (\b is click's mark for "keep these lines")
+    """
 
 
 @_tracker.command()
@@ -59,7 +59,7 @@ def serve(host: str, port: int, interval_seconds: float, *, as_json: bool) -> No
 
     \b
     Example: toast-tracker serve --host 0.0.0.0 --port 6969 --interval 30s
-    """  # noqa: D301  (see above)
+    """
     shortest = min(interval_seconds, TrackerSettings().min_interval_seconds)
     settings = TrackerSettings(
         host=host, port=port, interval_seconds=interval_seconds, min_interval_seconds=shortest

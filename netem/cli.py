@@ -1,0 +1,161 @@
+"""`toast-netem`: what can emulate a network here, and what a topology says."""
+
+import signal
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from netem.backends import BACKENDS, BackendReport
+from netem.errors import NetemError, TopologyError
+from netem.machine import Machine, describe_machine
+from netem.topology import LatencyClass, Topology
+from toast.common.cli import print_json, run_cli
+from toast.common.units import format_rate
+
+__all__ = ["main"]
+
+_MAX_FILE_BYTES: Final = 1 << 20
+
+
+def main() -> NoReturn:
+    """Run `toast-netem`."""
+    # A trial may be running when we are asked to stop: leave through its clean-up.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    run_cli(_netem)
+
+
+@click.group(name="toast-netem")
+def _netem() -> None:
+    """Emulated networks: which kinds work on this machine, and what a topology file means.
+
+    \b
+    Example: toast-netem check
+    """
+
+
+@_netem.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+def check(*, as_json: bool) -> None:
+    """Try each way of emulating a network, for real; takes a few seconds.
+
+    Exit code 0 if at least one works.
+
+    \b
+    Example: toast-netem check --json
+    """
+    machine = describe_machine()
+    reports = []
+    with Console(stderr=True).status("") as status:
+        for backend in BACKENDS:
+            status.update(f"trying {backend.description}")
+            reports.append(backend.probe())
+    if as_json:
+        backends = {
+            report.name: {"works": report.works, "reason": report.reason, **report.facts}
+            for report in reports
+        }
+        print_json({"machine": asdict(machine), "backends": backends})
+    else:
+        _show_check(machine, reports)
+    if not any(report.works for report in reports):
+        raise NetemError("no network can be emulated here; the reasons are above")
+
+
+@_netem.command()
+@click.argument("file", metavar="TOPOLOGY.toml", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+def show(file: Path, *, as_json: bool) -> None:
+    """Read a topology file and show its classes and the round trips between them.
+
+    \b
+    Example: toast-netem show town-and-country.toml
+    """
+    topology = Topology.from_toml(_read_bounded(file))
+    if as_json:
+        print_json(_as_json(topology))
+    else:
+        _show_topology(topology)
+
+
+def _read_bounded(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(_MAX_FILE_BYTES + 1)
+        text = data.decode("utf-8")
+    except OSError as error:
+        raise TopologyError(f"cannot read {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise TopologyError(f"{file} is not a text file in UTF-8") from error
+    if len(data) > _MAX_FILE_BYTES:
+        raise TopologyError(f"{file} is larger than 1 MiB: that is no topology")
+    return text
+
+
+def _as_json(topology: Topology) -> dict[str, Any]:
+    names = [latency_class.name for latency_class in topology.classes]
+    return {
+        "name": topology.name,
+        "classes": [asdict(latency_class) for latency_class in topology.classes],
+        "hosts": [asdict(host) for host in topology.hosts],
+        "paths": [
+            {"from": sender, "to": receiver, **asdict(topology.path(sender, receiver))}
+            for sender in names
+            for receiver in names
+        ],
+    }
+
+
+def _show_check(machine: Machine, reports: list[BackendReport]) -> None:
+    console = Console()
+    console.print(f"kernel {machine.kernel}, {machine.processors} processors", highlight=False)
+    console.print(
+        f"TCP congestion control {machine.congestion_control or 'unknown'}"
+        f" (of {', '.join(machine.congestion_controls) or 'unknown'}),"
+        f" default queueing {machine.default_qdisc or 'unknown'}",
+        highlight=False,
+    )
+    table = Table("backend", "works", "seen", highlight=False)
+    for report in reports:
+        table.add_row(report.name, "yes" if report.works else "no", report.reason)
+    console.print(table)
+
+
+def _show_topology(topology: Topology) -> None:
+    console = Console()
+    classes = Table("class", "hosts", "delay", "loss", "rate", title=topology.name)
+    for each in topology.classes:
+        classes.add_row(
+            each.name,
+            str(len(topology.hosts_in(each.name))),
+            _milliseconds(each.delay_seconds, each.jitter_seconds),
+            _percent(each.loss),
+            "no limit" if each.rate is None else format_rate(each.rate),
+        )
+    console.print(classes)
+    console.print(_round_trips(topology.classes, topology))
+
+
+def _round_trips(classes: tuple[LatencyClass, ...], topology: Topology) -> Table:
+    trips = Table("from \\ to", *(each.name for each in classes), title="round trips")
+    for sender in classes:
+        row = []
+        for receiver in classes:
+            path = topology.path(sender.name, receiver.name)
+            cell = _milliseconds(path.round_trip_seconds, path.jitter_seconds)
+            row.append(f"{cell}, {_percent(path.loss)} lost" if path.loss else cell)
+        trips.add_row(sender.name, *row)
+    return trips
+
+
+def _milliseconds(seconds: float, jitter_seconds: float) -> str:
+    jitter = f" ± {jitter_seconds * 1e3:.3g}" if jitter_seconds else ""
+    return f"{seconds * 1e3:.4g}{jitter} ms"
+
+
+def _percent(fraction: float) -> str:
+    return f"{fraction * 100:.3g} %"

@@ -1,0 +1,161 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netem.errors import TopologyError
+from netem.topology import MAX_HOSTS, Host, LatencyClass, Path, Topology
+from toast.common.errors import UsageError
+
+TOWN_AND_COUNTRY = """
+name = "town and country"
+
+[classes.town]
+delay = "1ms"
+
+[classes.country]
+delay = "20ms"
+jitter = "4ms"
+loss = 0.01
+rate = "10Mbps"
+
+[[hosts]]
+name = "server"
+class = "town"
+
+[[hosts]]
+name = "viewer"
+class = "country"
+count = 3
+"""
+
+
+def test_a_file_becomes_classes_and_hosts():
+    topology = Topology.from_toml(TOWN_AND_COUNTRY)
+    assert topology.name == "town and country"
+    assert topology.classes == (
+        LatencyClass("town", 0.001),
+        LatencyClass("country", 0.020, 0.004, 0.01, 1_250_000.0),
+    )
+    assert topology.hosts_in("town") == (Host("server", "town"),)
+    assert [host.name for host in topology.hosts_in("country")] == [
+        "viewer-1",
+        "viewer-2",
+        "viewer-3",
+    ]
+
+
+def test_a_round_trip_pays_what_both_ends_send():
+    """tc-netem(8) delays on the sender's side: out by one's class, back by the other's."""
+    topology = Topology.from_toml(TOWN_AND_COUNTRY)
+    assert topology.path("town", "country") == Path(
+        round_trip_seconds=pytest.approx(0.021),
+        jitter_seconds=0.004,
+        loss=pytest.approx(0.01),
+        rate=None,
+    )
+    assert topology.path("country", "town").rate == 1_250_000.0
+
+
+def test_within_one_class_a_packet_pays_twice():
+    """Two losses of 1 % each way: 1 - 0.99 * 0.99."""
+    path = Topology.from_toml(TOWN_AND_COUNTRY).path("country", "country")
+    assert path.round_trip_seconds == pytest.approx(0.040)
+    assert path.jitter_seconds == pytest.approx(0.008)
+    assert path.loss == pytest.approx(0.0199)
+
+
+CLASS = "name = 'n'\n[classes.a]\n{}\n[[hosts]]\nname = 'h'\nclass = 'a'\n"
+HOST = "name = 'n'\n[classes.a]\n[[hosts]]\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("", "classes is missing"),
+        ("classes = 3", "classes must be a table"),
+        ("name = 'n'\n[classes]\n", "hosts is missing"),
+        ("name = 'n'\nhosts = []\n[classes]\n", "classes: a topology needs at least one"),
+        ("name = 'n'\nhosts = []\n[classes.a]\n", "hosts: a topology needs at least one"),
+        ("name = 'n'\nhosts = [1]\n[classes.a]\n", r"hosts\[1\] must be a table"),
+        ("name = 'n'\nhosts = {}\n[classes.a]\n", "hosts must be a list of tables"),
+        ("name = 'n'\nhosts = []\nclasses = {a = 1}\n", r"classes\.a must be a table"),
+        ("speed = 3", "speed is unknown; known are classes, hosts, name"),
+        ("[classes.a]\n[[hosts]]\nname='h'\nclass='a'", "name is missing"),
+        ("name = [", "the file is not TOML"),
+        (CLASS.format("speed = 1"), r"classes\.a\.speed is unknown"),
+        (CLASS.format("delay = 4"), r"classes\.a\.delay needs a unit"),
+        (CLASS.format("delay = 'far'"), r"classes\.a\.delay: 'far' is not a duration"),
+        (CLASS.format("delay = '11s'"), r"classes\.a\.delay must be 0 to 10 s"),
+        (CLASS.format("jitter = '1ms'"), r"classes\.a\.jitter must not be longer"),
+        (CLASS.format("loss = 1.0"), r"classes\.a\.loss must be a fraction"),
+        (CLASS.format("loss = nan"), r"classes\.a\.loss must be a fraction"),
+        (CLASS.format("loss = '1%'"), r"classes\.a\.loss must be a fraction"),
+        (CLASS.format("loss = true"), r"classes\.a\.loss must be a fraction"),
+        (CLASS.format("rate = '10'"), r"classes\.a\.rate: '10' is not a rate"),
+        (CLASS.format("rate = '0Mbps'"), r"classes\.a\.rate must be above 0"),
+        (CLASS.replace("a]", "'A b']").format(""), r"classes\.A b must be lower-case"),
+        (HOST.format("name = 'h'"), r"hosts\[1\]\.class is missing"),
+        (HOST.format("class = 'a'"), r"hosts\[1\]\.name is missing"),
+        (HOST.format("name = 7\nclass = 'a'"), r"hosts\[1\]\.name must be text"),
+        (HOST.format("name = 'h'\nclass = 'b'"), r"hosts 'h'\.class 'b' is none of a"),
+        (HOST.format("name = '-h'\nclass = 'a'"), r"hosts '-h'\.name must be lower-case"),
+        (HOST.format("name = 'h'\nclass = 'a'\ncount = 0"), r"hosts\[1\]\.count must be"),
+        (HOST.format("name = 'h'\nclass = 'a'\ncount = true"), r"hosts\[1\]\.count must be"),
+        (HOST.format("name = 'h'\nclass = 'a'\ncount = 99999999"), r"hosts\[1\]\.count must be"),
+        (HOST.format("name = 'h'\nclass = 'a'\nip = 1"), r"hosts\[1\]\.ip is unknown"),
+        (
+            HOST.format("name = 'h'\nclass = 'a'\n[[hosts]]\nname = 'h'\nclass = 'a'"),
+            r"hosts 'h'\.name is taken",
+        ),
+        (
+            HOST.format(
+                "name = 'h'\nclass = 'a'\ncount = 10000\n[[hosts]]\nname = 'i'\nclass = 'a'"
+            ),
+            f"hosts: at most {MAX_HOSTS}",
+        ),
+    ],
+)
+def test_an_error_names_the_field(text, named):
+    with pytest.raises(TopologyError, match=named) as refusal:
+        Topology.from_toml(text)
+    assert isinstance(refusal.value, UsageError)
+    assert refusal.value.exit_code == 2
+    assert "\n" not in str(refusal.value)
+
+
+def test_unknown_classes_have_no_path():
+    with pytest.raises(TopologyError, match=r"classes\.moon"):
+        Topology.from_toml(TOWN_AND_COUNTRY).path("town", "moon")
+
+
+def test_two_classes_of_one_name_are_refused():
+    """TOML itself forbids it in a file; code could still do it."""
+    with pytest.raises(TopologyError, match="same name"):
+        Topology("n", (LatencyClass("a"), LatencyClass("a")), (Host("h", "a"),))
+
+
+CLASSES = st.builds(
+    lambda delay, jitter, loss, rate: LatencyClass("x", delay, delay * jitter, loss, rate),
+    delay=st.floats(0, 10),
+    jitter=st.floats(0, 1),
+    loss=st.floats(0, 0.999),
+    rate=st.none() | st.floats(1, 1e9),
+)
+
+
+@given(first=CLASSES, second=CLASSES)
+def test_there_and_back_is_the_same_from_either_end(first, second):
+    near = LatencyClass("near", first.delay_seconds, first.jitter_seconds, first.loss, first.rate)
+    far = LatencyClass("far", second.delay_seconds, second.jitter_seconds, second.loss, second.rate)
+    topology = Topology("n", (near, far), (Host("h", "near"),))
+    there, back = topology.path("near", "far"), topology.path("far", "near")
+    assert there.round_trip_seconds == back.round_trip_seconds
+    assert 0 <= there.jitter_seconds <= there.round_trip_seconds
+    assert max(first.loss, second.loss) - 1e-12 <= there.loss == pytest.approx(back.loss)
+    assert there.loss <= first.loss + second.loss + 1e-12
+
+
+@given(text=st.text(max_size=200))
+def test_no_text_does_worse_than_being_refused(text):
+    with pytest.raises(TopologyError):
+        Topology.from_toml(text)
