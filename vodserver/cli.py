@@ -42,7 +42,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="One line of JSON, 
 @click.group(name="vodserver")
 @click.version_option(package_name="toast-vod", prog_name="vodserver")
 def cli() -> None:
-    r"""Keep films on many disks, serve them over HTTP and seed them to the swarm.
+    """Keep films on many disks, serve them over HTTP and seed them to the swarm.
 
     \b
     Example:
@@ -71,7 +71,7 @@ def cli() -> None:
 )
 @_json
 def init_command(store: Path, disks: tuple[Path, ...], allocation: str, as_json: bool) -> None:
-    r"""Make an empty store.
+    """Make an empty store.
 
     \b
     Example:
@@ -91,7 +91,7 @@ def init_command(store: Path, disks: tuple[Path, ...], allocation: str, as_json:
 @click.option("--name", help="What to call the film; by default its file's name.")
 @_json
 def add_command(store: Path, film: Path, name: str | None, as_json: bool) -> None:
-    r"""Take FILM into the store.
+    """Take FILM into the store.
 
     \b
     Example:
@@ -126,7 +126,7 @@ def add_command(store: Path, film: Path, name: str | None, as_json: bool) -> Non
 @_store
 @_json
 def list_command(store: Path, as_json: bool) -> None:
-    r"""List the films in the store; also while it is being served.
+    """List the films in the store; also while it is being served.
 
     \b
     Example:
@@ -193,7 +193,7 @@ def list_command(store: Path, as_json: bool) -> None:
 )
 @_json
 def serve_command(store: Path, as_json: bool, **options: Any) -> None:
-    r"""Serve the films over HTTP and seed them, until stopped.
+    """Serve the films over HTTP and seed them, until stopped.
 
     \b
     Example:

@@ -70,8 +70,9 @@ class Seed:
         self._counters: list[asyncio.Future[dict[str, int]]] = []
         self._last: dict[str, int] = {}
         self._wake: tuple[int, int] | None = None
-        self._faults: asyncio.Queue[tuple[Title, int]] = asyncio.Queue()
+        self._faults: asyncio.Queue[tuple[Title, int, int]] = asyncio.Queue()
         self._tasks: list[asyncio.Task[None]] = []
+        self._offered = asyncio.Event()
         self.port = 0
         """TCP port it listens on, once started."""
 
@@ -107,6 +108,10 @@ class Seed:
             asyncio.create_task(self._guarded(self._offer_all), name="seed offers"),
             asyncio.create_task(self._guarded(self._mend), name="seed mends"),
         ]
+
+    async def wait_offered(self) -> None:
+        """Wait until every title was verified and is on offer, as far as it is good."""
+        await self._offered.wait()
 
     async def close(self) -> None:
         """Tell the trackers, close the connections, and wait until that is done."""
@@ -182,7 +187,8 @@ class Seed:
                 if not future.done():
                     future.set_result(self._last)
         elif isinstance(alert, lt.listen_succeeded_alert):
-            if self._listening is not None and not self._listening.done():
+            is_tcp = alert.socket_type == lt.socket_type_t.tcp
+            if is_tcp and self._listening is not None and not self._listening.done():
                 self._listening.set_result(int(alert.port))
         elif isinstance(alert, lt.listen_failed_alert):
             if self._listening is not None and not self._listening.done():
@@ -200,16 +206,21 @@ class Seed:
 
     def _note_file_error(self, alert: Any) -> None:
         path = Path(alert.filename())
+        if not path.name.isdecimal():
+            return
+        number = int(path.name)
         for seeding in self._seeding.values():
-            if seeding.title.folder == path.parent.name and path.name.isdecimal():
-                self._faults.put_nowait((seeding.title, int(path.name)))
+            if seeding.title.folder == path.parent.name and number < len(seeding.disks):
+                self._note_fault(seeding.title, seeding.title.extents[number], None)
 
-    def _note_fault(self, title: Title, extent: Extent, disk: int) -> None:
+    def _note_fault(self, title: Title, extent: Extent, disk: int | None) -> None:
+        """Have a replica replaced if it is the one on offer (None: it is)."""
         seeding = self._seeding.get(title.id)
         if seeding is None or seeding.handle is None:
             return
-        if seeding.disks[extent.number] == disk:
-            self._faults.put_nowait((title, extent.number))
+        offered = seeding.disks[extent.number]
+        if offered is not None and disk in {offered, None}:
+            self._faults.put_nowait((title, extent.number, offered))
 
     async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
@@ -232,10 +243,13 @@ class Seed:
                 else:
                     load[disk] += extent.size
             self._add(seeding)
+        self._offered.set()
 
-    async def _good_replica(self, title: Title, extent: Extent, load: "Counter[int]") -> int | None:
+    async def _good_replica(
+        self, title: Title, extent: Extent, load: "Counter[int]", *, avoid: int | None = None
+    ) -> int | None:
         """A disk that holds the extent whole; of several the one that serves least so far."""
-        for disk in sorted(extent.disks, key=lambda number: load[number]):
+        for disk in sorted(extent.disks, key=lambda number: (number == avoid, load[number])):
             if await self._store.check_replica(title, extent, disk):
                 return disk
         return None
@@ -243,16 +257,33 @@ class Seed:
     async def _mend(self) -> None:
         """Replace replicas that failed while they were on offer."""
         while True:
-            title, number = await self._faults.get()
+            title, number, failed = await self._faults.get()
             seeding = self._seeding[title.id]
-            if seeding.handle is None:
+            # One fault is often many (a disk that went away), and many faults are often one.
+            if seeding.handle is None or seeding.disks[number] != failed:
                 continue
+            lost = await asyncio.to_thread(self._lost_replicas, seeding, failed)
             load = Counter(disk for disk in seeding.disks if disk is not None)
-            disk = await self._good_replica(title, title.extents[number], load)
+            for each in sorted(lost | {number}):
+                seeding.disks[each] = await self._good_replica(
+                    title, title.extents[each], load, avoid=failed
+                )
             self._session.remove_torrent(seeding.handle)
             seeding.handle = None
-            seeding.disks[number] = disk
             self._add(seeding)
+
+    def _lost_replicas(self, seeding: _Seeding, disk: int) -> set[int]:
+        """Extents on offer from this disk whose files are gone or have another size."""
+        lost = set()
+        for extent, chosen in zip(seeding.title.extents, seeding.disks, strict=True):
+            path = self._store.replica_path(seeding.title, extent, disk)
+            if chosen == disk and path is not None:
+                try:
+                    if path.stat().st_size != extent.size:
+                        lost.add(extent.number)
+                except OSError:
+                    lost.add(extent.number)
+        return lost
 
     def _add(self, seeding: _Seeding) -> None:
         title = seeding.title
@@ -315,7 +346,9 @@ def _session_settings(settings: SeedSettings) -> Any:
         "unchoke_slots_limit": -1,
         "upload_rate_limit": 0 if settings.upload is None else max(1, round(settings.upload)),
         "stop_tracker_timeout": 1,
+        # A port that is taken is the operator's to know of, not ours to replace by another.
         "max_retry_port_bind": 0,
+        "listen_system_port_fallback": False,
         # Torrents are never paused for being many: which are offered is our decision.
         "active_seeds": -1,
         "active_limit": -1,

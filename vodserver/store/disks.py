@@ -77,6 +77,10 @@ class _OpenFile:
         self.fd = -1
         self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
 
+    def is_gone(self) -> bool:
+        """Whether the file was removed or replaced since: what is open is then no replica."""
+        return os.fstat(self.fd).st_nlink == 0
+
     def __del__(self) -> None:
         if self.fd >= 0:
             os.close(self.fd)
@@ -172,6 +176,8 @@ class RealDisk:
             return None
         buffer = bytearray(length)
         try:
+            if file.is_gone():
+                return None
             count = os.preadv(file.fd, [buffer], offset, _NOWAIT)
         except OSError:  # not resident, or a fault that the thread will meet and report
             return None
@@ -211,7 +217,7 @@ class RealDisk:
     def _open(self, extent: ExtentKey) -> _OpenFile:
         with self._files_lock:
             file = self._files.get(extent)
-            if file is not None:
+            if file is not None and not file.is_gone():
                 self._files.move_to_end(extent)
                 return file
         path = extent_path(self.path, *extent)

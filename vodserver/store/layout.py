@@ -91,11 +91,9 @@ def create_store(store: Path, disks: Sequence[Path], *, allocation: str = "rda")
 
     Raises:
         AllocationError: no such policy, or too few disks for it.
-        StoreUsageError: no disks, one twice, one that belongs to a store, or a store is there.
+        StoreUsageError: one disk twice, one that belongs to a store, or a store is there.
         DiskError: a directory cannot be made or written. Nothing stays behind.
     """
-    if not disks:
-        raise StoreUsageError("a store needs at least one disk: give --disk DIR")
     policy = allocation_named(allocation)
     if len(disks) < policy.min_disks:
         raise AllocationError(
@@ -115,9 +113,7 @@ def create_store(store: Path, disks: Sequence[Path], *, allocation: str = "rda")
     with contextlib.ExitStack() as undo:
         for row in rows:
             _make_directory(row.path, undo)
-            undo.callback(_remove, row.path / EXTENTS_NAME)
-            undo.callback(_remove, row.path / ID_NAME)
-            _write_id(row, store_id)
+            _write_id(row, store_id, undo)
         _make_directory(store, undo)
         # The catalog comes last and under its name only when whole: it is what makes the store.
         draft = store / f".{CATALOG_NAME}.new"
@@ -141,23 +137,19 @@ def _make_directory(path: Path, undo: contextlib.ExitStack) -> None:
         undo.callback(_remove_if_empty, made)
 
 
-def _write_id(row: DiskRow, store_id: str) -> None:
+def _write_id(row: DiskRow, store_id: str, undo: contextlib.ExitStack) -> None:
     try:
+        # Undone only once made: what was there before is not ours to remove.
         (row.path / EXTENTS_NAME).mkdir()
-        with (row.path / ID_NAME).open("w", encoding="utf-8") as file:
+        undo.callback(_remove_if_empty, row.path / EXTENTS_NAME)
+        undo.callback((row.path / ID_NAME).unlink, missing_ok=True)
+        with (row.path / ID_NAME).open("x", encoding="utf-8") as file:
             json.dump({"store": store_id, "disk": row.id}, file)
             file.flush()
             os.fsync(file.fileno())
         flush_directory(row.path)
     except OSError as error:
         raise DiskError(f"cannot write to the disk {row.path}: {error.strerror}") from error
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _remove_if_empty(path: Path) -> None:
@@ -188,7 +180,7 @@ def _disk_id(path: Path, store_id: str) -> str:
         with (path / ID_NAME).open("rb") as file:
             value = json.loads(file.read(_MAX_ID_BYTES))
         return str(value["disk"]) if value["store"] == store_id else ""
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""
 
 
