@@ -13,7 +13,7 @@ from toast.common.units import parse_bytes, parse_rate, parse_seconds
 __all__ = ["RATE", "SECONDS", "SIZE", "print_json", "run_cli"]
 
 
-class _Unit(click.ParamType):
+class _Unit(click.ParamType[float]):
     """A number with a unit, read by one of the parsers of `toast.common.units`."""
 
     def __init__(self, name: str, parse: Callable[[str], float]) -> None:

@@ -37,7 +37,11 @@ def parse_bytes(text: str) -> int:
     if match is None:
         raise UsageError(f"'{text}' is not a size: write for example 256KiB, 858MB or 4096")
     number, prefix, binary, _ = match.groups()
-    return round(float(number) * (1024 if binary else 1000) ** _POWER[prefix.lower()])
+    return round(float(number) * _scale(prefix, 1024 if binary else 1000))
+
+
+def _scale(prefix: str, base: int) -> float:
+    return float(base) ** _POWER[prefix.lower()]
 
 
 def parse_rate(text: str) -> float:
@@ -52,10 +56,10 @@ def parse_rate(text: str) -> float:
     # "MB/s" is bytes and "Mb/s" is bits: the case of that one letter decides, so look at it first.
     if stripped.endswith("B/s") and (match := _RATE.match(stripped)):
         number, prefix, binary = match.groups()
-        return float(number) * (1024 if binary else 1000) ** _POWER[prefix.lower()]
+        return float(number) * _scale(prefix, 1024 if binary else 1000)
     if match := _BITS.match(stripped):
         number, prefix = match.groups()
-        return float(number) * 1000.0 ** _POWER[prefix.lower()] / 8
+        return float(number) * _scale(prefix, 1000) / 8
     raise UsageError(f"'{text}' is not a rate: write for example 2Mbps or 250kB/s")
 
 

@@ -1,1 +1,29 @@
-"""toast.swarm."""
+"""The libtorrent adapter: one session, films in it, steering, and the announcer.
+
+Nothing here decides what to download: plans come from `toast.policy` and leave as priorities;
+alerts come back as events. Nothing else in the project imports libtorrent for downloading.
+"""
+
+from toast.swarm.announcer import Announcer, Peer
+from toast.swarm.errors import MetainfoError, SwarmError
+from toast.swarm.film import Block, FilmSwarm, Neighbour, Snapshot, SwarmEvents
+from toast.swarm.metainfo import Metainfo, parse_metainfo
+from toast.swarm.session import SessionSettings, SwarmSession
+from toast.swarm.storage import FilmFile
+
+__all__ = [
+    "Announcer",
+    "Block",
+    "FilmFile",
+    "FilmSwarm",
+    "Metainfo",
+    "MetainfoError",
+    "Neighbour",
+    "Peer",
+    "SessionSettings",
+    "Snapshot",
+    "SwarmError",
+    "SwarmEvents",
+    "SwarmSession",
+    "parse_metainfo",
+]

@@ -1,0 +1,173 @@
+"""Ranges of the film from the VoD server, with an estimate of how long the next one will take."""
+
+import re
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import aiohttp
+
+from toast.origin.errors import OriginError
+from toast.policy.handover import OriginEstimate
+
+__all__ = ["Fetched", "OriginClient", "OriginSettings"]
+
+_CONTENT_RANGE = re.compile(r"^bytes (\d{1,18})-(\d{1,18})/(\d{1,18})$")
+
+
+@dataclass(frozen=True, slots=True)
+class OriginSettings:
+    """How patient the client is. All in seconds but the rate."""
+
+    connect_seconds: float = 2.0
+    """Time to open a connection."""
+    silence_seconds: float = 3.0
+    """Longest pause within an answer."""
+    first_retry_seconds: float = 0.25
+    """Wait after a first failure; doubles with each further one."""
+    most_retry_seconds: float = 4.0
+    """Longest wait between tries."""
+    assumed_rtt_seconds: float = 0.1
+    """Round trip assumed until one was measured."""
+    assumed_rate: float = 2_500_000.0
+    """Bytes per second assumed until measured: 20 Mb/s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """Bytes of the film, and how many bytes the server sent for them (headers included)."""
+
+    data: bytes
+    cost: int
+
+
+class OriginClient:
+    """Fetches ranges of one film; several at once share one pool of connections.
+
+    Args:
+        http: the session to use; the caller closes it.
+        urls: where the whole film lies; the next one is tried when one fails.
+        film_bytes: the size that the film must have there.
+        clock: monotonic seconds.
+        settings: see `OriginSettings`.
+    """
+
+    def __init__(
+        self,
+        http: aiohttp.ClientSession,
+        urls: tuple[str, ...],
+        *,
+        film_bytes: int,
+        clock: Callable[[], float],
+        settings: OriginSettings | None = None,
+    ) -> None:
+        self._http = http
+        self._urls = urls
+        self._current = 0
+        self._film_bytes = film_bytes
+        self._clock = clock
+        self.settings = settings or OriginSettings()
+        self._rtts: deque[float] = deque(maxlen=20)
+        self._rates: deque[float] = deque(maxlen=20)
+        self._failures = 0
+        self._retry_at = 0.0
+        self.last_error: str | None = None
+
+    @property
+    def up(self) -> bool:
+        """Whether the last try succeeded, or it is time for another one."""
+        return bool(self._urls) and (self._failures == 0 or self._clock() >= self._retry_at)
+
+    @property
+    def retry_in(self) -> float:
+        """Seconds until the server is tried again; 0 while it is up."""
+        return 0.0 if self.up else max(0.0, self._retry_at - self._clock())
+
+    def estimate(self) -> OriginEstimate:
+        """How long the next fetch will take: pessimistic (p90 of RTTs, p10 of rates)."""
+        settings = self.settings
+        rtt = sorted(self._rtts)[int(len(self._rtts) * 0.9)] if self._rtts else None
+        rate = sorted(self._rates)[len(self._rates) // 10] if self._rates else None
+        return OriginEstimate(
+            rtt_seconds=settings.assumed_rtt_seconds if rtt is None else rtt,
+            rate=settings.assumed_rate if rate is None else rate,
+            up=self.up,
+        )
+
+    async def fetch(self, start: int, end: int) -> Fetched:
+        """Bytes [start, end) of the film.
+
+        Raises:
+            OriginError: they could not be had; `retry_in` says when to try again.
+        """
+        if not self._urls:
+            raise OriginError("no VoD server is known for this film: give one with --origin")
+        url = self._urls[self._current % len(self._urls)]
+        try:
+            fetched = await self._fetch(url, start, end)
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            reason = str(error) or type(error).__name__
+            raise self._failed(f"VoD server {url} cannot be reached: {reason}") from error
+        except OriginError as error:
+            raise self._failed(str(error)) from error
+        self._failures = 0
+        self.last_error = None
+        return fetched
+
+    def _failed(self, message: str) -> OriginError:
+        settings = self.settings
+        self._current += 1
+        self._failures += 1
+        wait = settings.first_retry_seconds * 2 ** min(self._failures - 1, 10)
+        self._retry_at = self._clock() + min(wait, settings.most_retry_seconds)
+        self.last_error = message
+        return OriginError(message)
+
+    async def _fetch(self, url: str, start: int, end: int) -> Fetched:
+        settings = self.settings
+        asked_at = self._clock()
+        timeout = aiohttp.ClientTimeout(
+            total=None, connect=settings.connect_seconds, sock_read=settings.silence_seconds
+        )
+        headers = {"Range": f"bytes={start}-{end - 1}", "Accept-Encoding": "identity"}
+        async with self._http.get(
+            url, headers=headers, timeout=timeout, allow_redirects=True, max_redirects=3
+        ) as answer:
+            self._check(url, answer, start, end)
+            answered_at = self._clock()
+            data = await self._read(answer, end - start)
+        if len(data) != end - start:
+            raise OriginError(f"VoD server {url} broke off after {len(data)} bytes")
+        took = self._clock() - answered_at
+        self._rtts.append(answered_at - asked_at)
+        if len(data) >= 64 * 1024 and took > 0:
+            self._rates.append(len(data) / took)
+        head = sum(len(name) + len(value) + 4 for name, value in answer.raw_headers)
+        return Fetched(
+            data, len(data) + head + len(f"HTTP/1.1 {answer.status} {answer.reason}") + 4
+        )
+
+    def _check(self, url: str, answer: aiohttp.ClientResponse, start: int, end: int) -> None:
+        whole = start == 0 and end == self._film_bytes
+        if answer.status == 200 and whole:
+            return
+        if answer.status != 206:
+            # A 200 for a part would be the whole film: leaving the block closes the connection.
+            answer.close()
+            raise OriginError(f"VoD server {url} answers {answer.status} to a range request")
+        match = _CONTENT_RANGE.match(answer.headers.get("Content-Range", ""))
+        if match is None or (int(match[1]), int(match[2]) + 1) != (start, end):
+            answer.close()
+            raise OriginError(f"VoD server {url} sends another range than was asked for")
+        if int(match[3]) != self._film_bytes:
+            answer.close()
+            raise OriginError(f"VoD server {url} has another film there ({match[3]} bytes)")
+
+    async def _read(self, answer: aiohttp.ClientResponse, most: int) -> bytes:
+        data = bytearray()
+        async for chunk in answer.content.iter_any():
+            data += chunk
+            if len(data) > most:
+                answer.close()
+                raise OriginError("the VoD server sends more than was asked for")
+        return bytes(data)

@@ -1,0 +1,9 @@
+"""What can go wrong between the viewer and the VoD server."""
+
+from toast.common.errors import ToastError
+
+__all__ = ["OriginError"]
+
+
+class OriginError(ToastError):
+    """The VoD server is unreachable, refuses, or sends something else than was asked for."""

@@ -1,0 +1,18 @@
+"""One film being watched: the only place where policy, swarm, origin and media meet."""
+
+from toast.viewer.errors import FilmUnavailable, ViewerError
+from toast.viewer.reader import FilmReader
+from toast.viewer.settings import Behaviour, ViewerSettings
+from toast.viewer.source import Source, resolve_source
+from toast.viewer.viewer import Viewer
+
+__all__ = [
+    "Behaviour",
+    "FilmReader",
+    "FilmUnavailable",
+    "Source",
+    "Viewer",
+    "ViewerError",
+    "ViewerSettings",
+    "resolve_source",
+]

@@ -1,0 +1,78 @@
+"""What a viewer received, from whom, why, and what of it was of no use."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from toast.common.geometry import Geometry
+from toast.policy.handover import Reason
+from toast.swarm import Block
+
+__all__ = ["Accounts"]
+
+
+@dataclass(slots=True)
+class Accounts:
+    """Running totals of one viewing, in bytes.
+
+    Attributes:
+        from_peers: blocks received from other viewers and kept.
+        from_seed: blocks received from the operator's seed and kept.
+        from_origin: what the VoD server sent for us, response headers included.
+        origin_payload: the film's bytes in that, by reason.
+        regret: origin bytes of blocks that a peer then delivered before they were injected.
+        requested: pieces asked of peers, each counted once.
+        chosen: those of them that were at the top of the plan in force.
+    """
+
+    from_peers: int = 0
+    from_seed: int = 0
+    from_origin: int = 0
+    origin_payload: Counter[Reason] = field(default_factory=Counter)
+    regret: int = 0
+    requested: int = 0
+    chosen: int = 0
+    _asked: set[int] = field(default_factory=set)
+    _arrived: dict[int, set[int]] = field(default_factory=dict)
+
+    def block_requested(self, block: Block, *, chosen: bool) -> None:
+        """A block was asked of a peer; only a piece's first request is the picker's choice."""
+        if block.piece in self._asked:
+            return
+        self._asked.add(block.piece)
+        self.requested += 1
+        self.chosen += chosen
+
+    def block_arrived(self, block: Block, geometry: Geometry) -> None:
+        """A block was stored. Injected ones were counted when they were fetched."""
+        if block.address is None:
+            return
+        size = geometry.block_size(block.piece, block.block)
+        if block.operator:
+            self.from_seed += size
+        else:
+            self.from_peers += size
+        self._arrived.setdefault(block.piece, set()).add(block.block)
+
+    def arrived_of(self, piece: int) -> frozenset[int]:
+        """The blocks of an unfinished piece that peers have delivered."""
+        return frozenset(self._arrived.get(piece, ()))
+
+    def piece_done(self, piece: int) -> None:
+        """Forget the blocks of a piece that is complete, or was thrown away."""
+        self._arrived.pop(piece, None)
+        self._asked.discard(piece)
+
+    def report(self) -> dict[str, Any]:
+        """The totals under the names that reports use."""
+        return {
+            "bytes_from_peers": self.from_peers,
+            "bytes_from_seed": self.from_seed,
+            "bytes_from_origin": self.from_origin,
+            "origin_payload_by_reason": {
+                str(reason): count for reason, count in sorted(self.origin_payload.items())
+            },
+            "bytes_regretted": self.regret,
+            "requested_pieces": self.requested,
+            "choice_share": self.chosen / self.requested if self.requested else None,
+        }

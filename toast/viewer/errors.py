@@ -1,0 +1,13 @@
+"""What can go wrong while a film is watched."""
+
+from toast.common.errors import ToastError
+
+__all__ = ["FilmUnavailable", "ViewerError"]
+
+
+class ViewerError(ToastError):
+    """The film cannot be watched on."""
+
+
+class FilmUnavailable(ViewerError):  # noqa: N818  # says what is the matter, as the gateway tells it
+    """A part of the film can be had from nobody."""

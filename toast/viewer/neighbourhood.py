@@ -1,0 +1,194 @@
+"""Announcing to the trackers, and connecting to whom the neighbour policy chooses."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import aiohttp
+import numpy as np
+
+from toast.policy.neighbours import Candidate, Neighbours
+from toast.swarm import Announcer, FilmSwarm, Peer, SwarmError, SwarmSession
+
+__all__ = ["Neighbourhood", "Watching"]
+
+_RETRY_SECONDS = 3.0
+_LONELY_SECONDS = 5.0
+_FRESH_SECONDS = 90.0
+_STOP_SECONDS = 1.0
+_CONNECT_SECONDS = 1.5
+
+
+class Watching(Protocol):
+    """What the announces tell of the viewing."""
+
+    @property
+    def own_position(self) -> float:
+        """Film time of the playhead, in seconds."""
+
+    @property
+    def is_announcing_playhead(self) -> bool:
+        """Whether the position means anything yet."""
+
+    def left_bytes(self) -> int:
+        """Bytes of the film that are missing."""
+
+    def transferred(self) -> tuple[int, int]:
+        """Payload bytes sent and received."""
+
+
+class Neighbourhood:
+    """The swarm around one viewer.
+
+    Args:
+        session: whose port is announced.
+        http: for the announces; the caller closes it.
+        trackers: announce URLs.
+        info_hash: the film's, 20 bytes.
+        policy: whom to connect to.
+        rng: the policy's randomness.
+        patience_seconds: how long joining waits for the first answer.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        session: SwarmSession,
+        *,
+        http: aiohttp.ClientSession,
+        trackers: tuple[str, ...],
+        info_hash: bytes,
+        policy: Neighbours,
+        rng: np.random.Generator,
+        patience_seconds: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._session = session
+        self._policy = policy
+        self._rng = rng
+        self._clock = clock
+        self._other_trackers = [
+            url for url in trackers if urlsplit(url).scheme not in {"http", "https"}
+        ]
+        self._announcers = [
+            Announcer(http, url, info_hash=info_hash, peer_id=session.peer_id, port=session.port)
+            for url in trackers
+            if url not in self._other_trackers
+        ]
+        self._known: dict[tuple[str, int], tuple[Peer, float]] = {}
+        self._tried: dict[tuple[str, int], float] = {}
+        self._connected: set[tuple[str, int]] = set()
+        self._wake = asyncio.Event()
+        self._patience = patience_seconds
+        self._announced_at = 0.0
+        self._hope_until = clock() + patience_seconds
+        self.last_error: str | None = None
+
+    @property
+    def hopeful(self) -> bool:
+        """Whether neighbours are expected any moment: asked for, and not there yet."""
+        if self._connected or not self._announcers:
+            return False
+        return self._clock() < self._hope_until
+
+    def wake(self) -> None:
+        """Someone came or went: choose again."""
+        self._wake.set()
+
+    async def run(self, watching: Watching, swarm: FilmSwarm) -> None:
+        """Join the swarm, and keep announcing and choosing until cancelled; then say goodbye."""
+        for url in self._other_trackers:
+            swarm.use_udp_tracker(url)
+        self._hope_until = self._clock() + self._patience
+        announcing = asyncio.create_task(self._announce_all(watching, event="started"))
+        try:
+            # A tracker that is slow or away must not keep the film from starting.
+            await asyncio.wait({announcing}, timeout=self._patience)
+            swarm.start(self._choose(watching, swarm))
+            next_announce = self._clock() + await announcing
+            while True:
+                for address in self._choose(watching, swarm):
+                    swarm.connect(address)
+                if not self._connected:
+                    next_announce = min(next_announce, self._announced_at + _LONELY_SECONDS)
+                with contextlib.suppress(TimeoutError):
+                    wait = max(0.05, min(1.0, next_announce - self._clock()))
+                    await asyncio.wait_for(self._wake.wait(), wait)
+                self._wake.clear()
+                if self._clock() >= next_announce:
+                    next_announce = self._clock() + await self._announce_all(watching, event="")
+        finally:
+            announcing.cancel()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_STOP_SECONDS):
+                    await self._announce_all(watching, event="stopped")
+
+    async def _announce_all(self, watching: Watching, *, event: str) -> float:
+        """Tell every tracker; returns seconds until the next time."""
+        sent, received = watching.transferred()
+        position = watching.own_position if watching.is_announcing_playhead else None
+        self._announced_at = self._clock()
+        answers = await asyncio.gather(
+            *(
+                announcer.announce(
+                    uploaded=sent,
+                    downloaded=received,
+                    left=watching.left_bytes(),
+                    playhead=position,
+                    event=event,
+                )
+                for announcer in self._announcers
+            ),
+            return_exceptions=True,
+        )
+        waits = [60.0] if not self._announcers else []
+        for answer in answers:
+            if isinstance(answer, SwarmError):
+                self.last_error = str(answer)
+                waits.append(_RETRY_SECONDS)
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                now = self._clock()
+                self._known.update({peer.address: (peer, now) for peer in answer.peers})
+                waits.append(answer.interval)
+        return min(waits)
+
+    def _choose(self, watching: Watching, swarm: FilmSwarm) -> tuple[tuple[str, int], ...]:
+        now = self._clock()
+        snapshot = swarm.snapshot()
+        self._connected = {neighbour.address for neighbour in snapshot.neighbours}
+        candidates = []
+        for peer, seen in self._known.values():
+            if (
+                now - seen > _FRESH_SECONDS
+                or self._tried.get(peer.address, 0.0) > now - _RETRY_SECONDS
+            ):
+                continue
+            if peer.operator:
+                swarm.note_operator(peer.address)
+            position = None if peer.playhead is None else peer.playhead + (now - seen)
+            candidates.append(
+                Candidate(
+                    address=peer.address,
+                    position=position,
+                    complete=peer.complete,
+                    operator=peer.operator,
+                )
+            )
+        choice = self._policy.choose(
+            watching.own_position,
+            candidates,
+            self._connected,
+            {n.address: n.down_rate for n in snapshot.neighbours},
+            0.0,
+            self._rng,
+        )
+        fresh = tuple(address for address in choice.connect if address not in self._connected)
+        self._tried.update(dict.fromkeys(fresh, now))
+        latest = max(self._tried.values(), default=0.0)
+        self._hope_until = latest + _CONNECT_SECONDS if latest else now
+        return fresh

@@ -1,0 +1,48 @@
+"""Everything that can be set about watching one film."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from toast.policy.handover import HandOverSettings
+
+__all__ = ["Behaviour", "ViewerSettings"]
+
+
+class Behaviour(StrEnum):
+    """How long a viewer serves others (spec of the source, section 5.2)."""
+
+    DOWNLOAD_ONLY = "download-only"
+    """Leaves the swarm as soon as it has every piece; plays on from its own disk."""
+    STREAMING = "streaming"
+    """Serves others until its playhead reaches the end."""
+    SEEDING = "seeding"
+    """Serves others until it is told to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewerSettings:
+    """How one film is watched. Rates in bytes per second, times in seconds."""
+
+    folder: Path = field(default_factory=lambda: Path("toast-films"))
+    """Where films are kept; a film found there is checked and resumed."""
+    behaviour: Behaviour = Behaviour.STREAMING
+    """When the viewer leaves the swarm."""
+    picker: str = "hybrid"
+    """The piece picker, by name."""
+    horizon: str = "transfer"
+    """The rule that gives pieces up, by name."""
+    neighbours: str = "ahead"
+    """Whom to connect to, by name."""
+    start_seconds: float = 0.0
+    """Film time at which to begin."""
+    hand_over: HandOverSettings = field(default_factory=HandOverSettings)
+    """When the server must supply a piece."""
+    window_seconds: float = 2.0
+    """How much of the film is asked for first ("top"), beyond what is on its way."""
+    refresh_seconds: float = 0.5
+    """Longest time between two looks at the swarm; events are acted on at once."""
+    stuck_seconds: float = 3.0
+    """A piece that was injected and neither verified nor refused by then is opened again."""
+    reader_jump_seconds: float = 5.0
+    """A reader that opens the film further than this from the playhead is taken as a seek."""

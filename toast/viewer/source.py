@@ -1,0 +1,218 @@
+"""From what a person names (.torrent, URL of a title, magnet link) to a film that can be joined."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import aiohttp
+import libtorrent as lt
+
+from toast.swarm import Announcer, Metainfo, MetainfoError, SwarmError, SwarmSession, parse_metainfo
+from toast.swarm.metainfo import MAX_METAINFO_BYTES
+from toast.viewer.errors import ViewerError
+
+__all__ = ["Source", "resolve_source"]
+
+_TIMEOUT = aiohttp.ClientTimeout(total=20.0, connect=3.0)
+_METADATA_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A film to watch: its metainfo, where the VoD server has it, and who tracks its swarm."""
+
+    metainfo: Metainfo
+    origins: tuple[str, ...]
+    trackers: tuple[str, ...]
+
+
+async def resolve_source(
+    text: str, *, http: aiohttp.ClientSession, session: SwarmSession, origin: str | None = None
+) -> Source:
+    """Find the film that `text` names.
+
+    Args:
+        text: path of a .torrent, URL of a .torrent or of a title on a VoD server, or magnet link.
+        http: for URLs.
+        session: for a magnet link whose metadata only peers have.
+        origin: URL of a VoD server, or of the film there, to use besides those of the .torrent.
+
+    Raises:
+        MetainfoError: it names nothing that can be watched.
+        ViewerError: it cannot be reached.
+    """
+    trackers: tuple[str, ...] = ()
+    if text.startswith("magnet:"):
+        metainfo, trackers = await _from_magnet(text, http, session, origin)
+    elif urlsplit(text).scheme in {"http", "https"}:
+        metainfo = await _from_url(text, http)
+    else:
+        metainfo = _from_file(Path(text))
+    origins = metainfo.origins
+    if origin is not None:
+        _require_http(origin)
+        content = await _content_url(origin, metainfo, http)
+        origins = (content, *(url for url in origins if url != content))
+    return Source(metainfo, origins, tuple(dict.fromkeys((*metainfo.trackers, *trackers))))
+
+
+def _from_file(path: Path) -> Metainfo:
+    try:
+        if path.is_file() and path.stat().st_size > MAX_METAINFO_BYTES:
+            raise MetainfoError(f"{path} is no .torrent: it is too large")
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise MetainfoError(f"{path} does not exist") from error
+    except OSError as error:
+        raise MetainfoError(f"{path} cannot be read: {error.strerror}") from error
+    try:
+        return parse_metainfo(data)
+    except MetainfoError as error:
+        raise MetainfoError(f"{path}: {error}") from error
+
+
+def _require_http(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        valid = False
+    if not valid:
+        raise MetainfoError(f"'{url}' is not the URL of a VoD server: write http://host:port")
+
+
+async def _get(http: aiohttp.ClientSession, url: str) -> tuple[int, bytes]:
+    """Status and body of a small document."""
+    try:
+        async with http.get(url, timeout=_TIMEOUT, max_redirects=3) as answer:
+            body = bytearray()
+            async for chunk in answer.content.iter_any():
+                body += chunk
+                if len(body) > MAX_METAINFO_BYTES:
+                    raise ViewerError(f"{url} sends a film or worse where a .torrent was expected")
+            return answer.status, bytes(body)
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        reason = str(error) or type(error).__name__
+        raise ViewerError(f"{url} cannot be reached: {reason}") from error
+
+
+async def _from_url(url: str, http: aiohttp.ClientSession) -> Metainfo:
+    status, body = await _get(http, url)
+    if status != 200:
+        raise ViewerError(f"{url} answers {status}: is it the URL of a title?")
+    if body.lstrip()[:1] == b"{":
+        title = _json(body, url)
+        if not isinstance(title.get("torrent"), str):
+            raise MetainfoError(f"{url} is no title of a VoD server")
+        torrent = urljoin(url, title["torrent"])
+        _require_http(torrent)
+        status, body = await _get(http, torrent)
+        if status != 200:
+            raise ViewerError(f"{torrent} answers {status}")
+        url = torrent
+    try:
+        return parse_metainfo(body)
+    except MetainfoError as error:
+        raise MetainfoError(f"{url}: {error}") from error
+
+
+def _json(body: bytes, url: str) -> dict[str, Any]:
+    try:
+        value = json.loads(body)
+    except ValueError as error:
+        raise MetainfoError(f"{url} is no title of a VoD server") from error
+    if not isinstance(value, dict):
+        raise MetainfoError(f"{url} is no title of a VoD server")
+    return value
+
+
+async def _content_url(origin: str, metainfo: Metainfo, http: aiohttp.ClientSession) -> str:
+    """The film's URL at a VoD server named by its root; any other URL is the film's own."""
+    if urlsplit(origin).path not in {"", "/"}:
+        return origin
+    torrent = urljoin(origin, f"/torrents/{metainfo.info_hash.hex()}.torrent")
+    try:
+        status, body = await _get(http, torrent)
+    except ViewerError:
+        # Down now may be up later: the .torrent's own URL of it, if it is the same server.
+        same = [u for u in metainfo.origins if urlsplit(u).netloc == urlsplit(origin).netloc]
+        if same:
+            return same[0]
+        raise
+    if status != 200:
+        raise ViewerError(f"VoD server {origin} does not have this film (it answers {status})")
+    urls = parse_metainfo(body).origins
+    if not urls:
+        raise ViewerError(f"VoD server {origin} does not say where the film is")
+    # Whatever name the server knows itself by: it was reached under the one given.
+    return urljoin(origin, urlsplit(urls[0]).path)
+
+
+async def _from_magnet(
+    text: str, http: aiohttp.ClientSession, session: SwarmSession, origin: str | None
+) -> tuple[Metainfo, tuple[str, ...]]:
+    try:
+        params = lt.parse_magnet_uri(text)
+    except RuntimeError as error:
+        raise MetainfoError(f"this is no magnet link ({error})") from error
+    if not params.info_hashes.has_v1():
+        raise MetainfoError("this magnet link is BitTorrent v2 only; a v1 or hybrid one is needed")
+    info_hash = params.info_hashes.v1.to_bytes()
+    trackers = tuple(params.trackers)
+    if origin is not None:
+        _require_http(origin)
+        status, body = await _get(http, urljoin(origin, f"/torrents/{info_hash.hex()}.torrent"))
+        if status == 200:
+            metainfo = parse_metainfo(body)
+            if metainfo.info_hash != info_hash:
+                raise MetainfoError(f"VoD server {origin} answers with another film")
+            return metainfo, trackers
+    return await _metadata_from_peers(params, info_hash, trackers, http, session), trackers
+
+
+async def _metadata_from_peers(
+    params: Any,
+    info_hash: bytes,
+    trackers: tuple[str, ...],
+    http: aiohttp.ClientSession,
+    session: SwarmSession,
+) -> Metainfo:
+    """BEP 9: the info dictionary from whoever is in the swarm."""
+    received: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    class Listener:
+        def on_alert(self, alert: Any) -> None:
+            if isinstance(alert, lt.metadata_received_alert) and not received.done():
+                received.set_result(None)
+
+    params.save_path = "."  # nothing is stored: the torrent goes before it has a file
+    params.trackers = []
+    params.flags |= lt.torrent_flags.disable_pex | lt.torrent_flags.upload_mode
+    params.flags &= ~(lt.torrent_flags.auto_managed | lt.torrent_flags.paused)
+    handle = session.native.add_torrent(params)
+    session.register(handle, Listener())
+    try:
+        for url in trackers:
+            announcer = Announcer(
+                http, url, info_hash=info_hash, peer_id=session.peer_id, port=session.port
+            )
+            try:
+                answer = await announcer.announce(uploaded=0, downloaded=0, left=1, playhead=None)
+            except SwarmError:
+                continue  # another tracker may know more
+            for peer in answer.peers:
+                handle.connect_peer(peer.address)
+        await asyncio.wait_for(received, _METADATA_SECONDS)
+        info = handle.torrent_file()
+        torrent = lt.bencode(lt.create_torrent(info).generate())
+    except TimeoutError as error:
+        raise ViewerError(
+            "nobody in the swarm sent this magnet link's metadata: name a VoD server with --origin"
+        ) from error
+    finally:
+        session.unregister(handle)
+        session.native.remove_torrent(handle)
+    return parse_metainfo(torrent)

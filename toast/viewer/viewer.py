@@ -1,0 +1,556 @@
+"""One film being watched.
+
+How a piece travels: the playhead gives each missing piece its due time; the horizon closes the
+near ones to peers; the picker ranks the open ones; the swarm turns that into requests. A piece
+that would come too late is handed over: the server supplies its missing blocks. Every verified
+piece wakes the readers that wait for it at once, and then this loop.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toast.common.geometry import BLOCK_BYTES
+from toast.common.timemap import TimeMap
+from toast.media import probe
+from toast.origin import OriginClient, OriginError
+from toast.policy.buffer import Buffer, Unlimited
+from toast.policy.handover import Order, OriginEstimate, Reason, due_orders, next_order_in
+from toast.policy.lookahead import create_horizon
+from toast.policy.pickers import create_picker, make_plan
+from toast.policy.playhead import Playhead, State
+from toast.policy.view import Plan, SwarmView
+from toast.swarm import Block, FilmFile, FilmSwarm, Metainfo, Snapshot, SwarmSession
+from toast.viewer.accounts import Accounts
+from toast.viewer.errors import FilmUnavailable, ViewerError
+from toast.viewer.neighbourhood import Neighbourhood
+from toast.viewer.reader import BlockingFilm
+from toast.viewer.settings import Behaviour, ViewerSettings
+
+__all__ = ["Viewer"]
+
+_NOWHERE = OriginEstimate(rtt_seconds=0.0, rate=1.0, up=False)
+_RATE_MEMORY_SECONDS = 10.0
+_PROVISIONAL_RATE = 250_000.0
+
+
+class Viewer:
+    """A viewing of one film in one swarm session.
+
+    Args:
+        metainfo: the film.
+        session: the libtorrent session to join it to; the caller closes it.
+        origin: the client of its VoD server, or None if there is no server.
+        neighbourhood: announces to its trackers and chooses neighbours.
+        settings: see `ViewerSettings`.
+        rng: all randomness of the policies.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        metainfo: Metainfo,
+        *,
+        session: SwarmSession,
+        origin: OriginClient | None,
+        neighbourhood: Neighbourhood,
+        settings: ViewerSettings,
+        rng: np.random.Generator,
+        clock: Callable[[], float] = time.monotonic,
+        picker_options: dict[str, Any] | None = None,
+    ) -> None:
+        self.metainfo = metainfo
+        self.settings = settings
+        self.accounts = Accounts()
+        self._geometry = metainfo.geometry
+        self._session = session
+        self._origin = origin
+        self._neighbourhood = neighbourhood
+        self._rng = rng
+        self._clock = clock
+        self._picker = create_picker(settings.picker, **(picker_options or {}))
+        self._horizon = create_horizon(settings.horizon)
+        self._buffer: Buffer = Unlimited()
+        self._file = FilmFile(
+            settings.folder / metainfo.name, self._geometry, metainfo.piece_hashes
+        )
+        pieces = self._geometry.pieces
+        self.have: NDArray[np.bool_] = np.zeros(pieces, dtype=np.bool_)
+        self._closed: NDArray[np.bool_] = np.zeros(pieces, dtype=np.bool_)
+        self._poisoned: NDArray[np.bool_] = np.zeros(pieces, dtype=np.bool_)
+        self._urgent: dict[int, int] = {}
+        self._injected_at: dict[int, float] = {}
+        self._fetches: dict[int, asyncio.Task[None]] = {}
+        self._arrivals: dict[int, asyncio.Event] = {}
+        self._reads: dict[int, asyncio.Future[bytes]] = {}
+        self._wake = asyncio.Event()
+        self._stop = asyncio.Event()
+        self._swarm: FilmSwarm | None = None
+        self._joining: asyncio.Task[None] | None = None
+        self._plan = Plan(np.empty(0, np.intp), np.empty(0, np.intp))
+        self._top: frozenset[int] = frozenset()
+        self._snapshot: Snapshot | None = None
+        self._peer_rate: float | None = None
+        self._rate_at = 0.0
+        self._failure: ViewerError | None = None
+        self._arrived_at = self._departed_at = 0.0
+        self._opened_at = self._left_at = 0.0
+        self._final_counters: Any = None
+        self.playhead: Playhead | None = None
+        self.timemap: TimeMap | None = metainfo.timemap
+
+    # -- life ------------------------------------------------------------------------------------
+
+    async def open(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Check what is on disk and join the swarm.
+
+        Raises:
+            ViewerError: the folder cannot be used.
+            SwarmError: something other than the film is in its place.
+        """
+        try:
+            self.settings.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ViewerError(f"{self.settings.folder}: {error.strerror}") from error
+        self.have = await asyncio.to_thread(self._file.scan, progress)
+        self._opened_at = self._clock()
+        self._arrived_at = time.time()
+        self._swarm = FilmSwarm(
+            self._session,
+            self.metainfo,
+            folder=self.settings.folder,
+            have=self.have,
+            events=self,
+        )
+        timemap = self.timemap or TimeMap.constant(
+            self._geometry.film_bytes, self._geometry.film_bytes / _PROVISIONAL_RATE
+        )
+        self._set_timemap(timemap)
+
+    def _set_timemap(self, timemap: TimeMap) -> None:
+        now = self._clock()
+        self.playhead = Playhead(timemap, self._geometry, now)
+        if self.settings.start_seconds > 0:
+            self.playhead.seek(now, min(self.settings.start_seconds, timemap.duration))
+        self._due_seconds = timemap.duration / self._geometry.pieces
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Watch until the behaviour's end, or until `stop` is called; then leave the swarm.
+
+        Raises:
+            ViewerError: the film cannot be watched on.
+        """
+        assert self._swarm is not None, "open first"
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._joining = tasks.create_task(self._neighbourhood.run(self, self._swarm))
+                if self.timemap is None:
+                    tasks.create_task(self._look_into_container())
+                await self._control()
+                self._joining.cancel()
+        except* ViewerError as group:
+            raise group.exceptions[0] from None
+        finally:
+            await self._leave()
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self) -> None:
+        """End the viewing; `run` returns soon after."""
+        self._stop.set()
+        self._wake.set()
+
+    async def _leave(self) -> None:
+        for fetch in self._fetches.values():
+            fetch.cancel()
+        await asyncio.gather(*self._fetches.values(), return_exceptions=True)
+        self._leave_swarm()
+        for arrival in self._arrivals.values():
+            arrival.set()
+
+    def _leave_swarm(self) -> None:
+        if self._swarm is not None:
+            if self._joining is not None:
+                self._joining.cancel()
+            self._final_counters = self._swarm.counters()
+            self._swarm.close()
+            self._swarm = None
+            self._departed_at = time.time()
+            self._left_at = self._clock()
+
+    # -- the control loop ------------------------------------------------------------------------
+
+    async def _control(self) -> None:
+        while not self._finished():
+            wait = self._step()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), wait)
+            self._wake.clear()
+
+    def _finished(self) -> bool:
+        if self._stop.is_set() or self._failure is not None:
+            return True
+        behaviour = self.settings.behaviour
+        if behaviour is Behaviour.DOWNLOAD_ONLY and self.have.all() and self._swarm is not None:
+            self._leave_swarm()
+        assert self.playhead is not None
+        ended = self.playhead.state is State.ENDED and self.timemap is not None
+        return ended and behaviour is not Behaviour.SEEDING
+
+    def _step(self) -> float:
+        """Decide once. Returns how many seconds may pass until the next time, unless woken."""
+        now = self._clock()
+        assert self.playhead is not None
+        self.playhead.tick(now, self.have)
+        wait = min(self.settings.refresh_seconds, self.playhead.next_event(now, self.have))
+        if self._swarm is None or self.have.all():
+            return max(wait, 0.001)
+        view = self._look(now)
+        window = max(1, round(self.settings.window_seconds / self._due_seconds))
+        coming = np.empty(0, np.intp)
+        if self._buffer.decide(view, int(self.have.sum()) * self._geometry.piece_bytes).suspend:
+            self._plan = Plan(np.empty(0, np.intp), np.empty(0, np.intp))
+        else:
+            self._plan = make_plan(
+                self._picker, view, self._rng, top=window, open_=window, previous=self._plan
+            )
+            coming = self._coming(view, window)
+        self._top = frozenset((*self._plan.top.tolist(), *coming.tolist()))
+        self._swarm.steer(self._plan, coming, view)
+        if self._origin is not None:
+            wait = min(wait, self._hand_over_due(view, self._origin))
+        return max(wait, 0.001)
+
+    def _coming(self, view: SwarmView, window: int) -> NDArray[np.intp]:
+        """What the picker would want next of the pieces that no neighbour has yet."""
+        nobody = view.availability == 0
+        hoped = replace(view, missing=view.missing & nobody, availability=nobody.astype(np.int32))
+        return self._picker.rank(hoped, self._rng)[:window]
+
+    def _look(self, now: float) -> SwarmView:
+        assert self._swarm is not None
+        assert self.playhead is not None
+        snapshot = self._swarm.snapshot()
+        self._snapshot = snapshot
+        self._reopen_stuck(now)
+        missing = ~self.have
+        slack = self.playhead.slack(now)
+        for piece in self._urgent:
+            slack[piece] = min(slack[piece], 0.0)
+        pieces_due = np.where(missing, slack, np.inf)
+        return SwarmView(
+            slack=slack,
+            missing=missing,
+            availability=snapshot.availability,
+            in_flight=snapshot.in_flight & missing,
+            closed=self._closed.copy(),
+            horizon=self._horizon_now(now, snapshot),
+            playhead_piece=int(np.argmin(pieces_due)),
+            seconds_per_piece=self._due_seconds,
+        )
+
+    def _reopen_stuck(self, now: float) -> None:
+        for piece, since in list(self._injected_at.items()):
+            if now - since > self.settings.stuck_seconds:
+                del self._injected_at[piece]
+                self._closed[piece] = False
+
+    def _horizon_now(self, now: float, snapshot: Snapshot) -> float:
+        if self._origin is None or not self._origin.up:
+            return -np.inf  # nobody else can bring it: late is better than never
+        rate = sum(neighbour.down_rate for neighbour in snapshot.neighbours)
+        elapsed, self._rate_at = now - self._rate_at, now
+        if rate > 0 and (self._peer_rate is None or rate > self._peer_rate):
+            self._peer_rate = rate
+        elif self._peer_rate is not None and snapshot.in_flight.any():
+            # An idle link says nothing of its speed: forget only while something is asked for.
+            keep = np.exp(-elapsed / _RATE_MEMORY_SECONDS)
+            self._peer_rate = max(float(rate + (self._peer_rate - rate) * keep), 1.0)
+        estimate = self._origin.estimate()
+        assert self.playhead is not None
+        return self._horizon.horizon(
+            piece_bytes=self._geometry.piece_bytes,
+            film_rate=self._geometry.piece_bytes / self._due_seconds,
+            peer_rate=self._peer_rate,
+            queued_bytes=sum(neighbour.queued_bytes for neighbour in snapshot.neighbours),
+            hand_over_seconds=estimate.rtt_seconds
+            + self._geometry.piece_bytes / estimate.rate
+            + self.settings.hand_over.margin_seconds,
+        )
+
+    # -- hand-over -------------------------------------------------------------------------------
+
+    def _hand_over_due(self, view: SwarmView, origin: OriginClient) -> float:
+        """Start the fetches that are due; seconds until the next one is."""
+        if not origin.up:
+            return origin.retry_in
+        assert self._swarm is not None
+        assert self.playhead is not None
+        missing = self._swarm.missing_blocks()
+
+        def missing_blocks(piece: int) -> NDArray[np.bool_]:
+            known = missing.get(piece)
+            if known is None or self._poisoned[piece]:
+                return np.ones(self._geometry.blocks_in(piece), dtype=np.bool_)
+            return known
+
+        settings, estimate = self.settings.hand_over, origin.estimate()
+        if self._neighbourhood.hopeful:
+            # Neighbours are on their way: that nobody has a piece yet means nothing.
+            settings = replace(settings, ahead_seconds=0.0)
+        seeking = self.playhead.start_seconds is not None
+        orders = due_orders(
+            view,
+            missing_blocks,
+            self._geometry,
+            estimate,
+            settings,
+            self.playhead.state is not State.STARTING,
+            seeking=seeking,
+        )
+        for order in orders[: max(0, settings.parallel - len(self._fetches))]:
+            self._closed[order.piece] = True
+            self._fetches[order.piece] = asyncio.create_task(self._fetch(order, origin))
+        return next_order_in(view, self._geometry, estimate, settings)
+
+    async def _fetch(self, order: Order, origin: OriginClient) -> None:
+        piece = order.piece
+        size = self._geometry.piece_size(piece)
+        data = bytearray(size)
+        reason = Reason.POISONED if self._poisoned[piece] else order.reason
+        try:
+            for first, end in order.blocks:
+                start, stop = first * BLOCK_BYTES, min(end * BLOCK_BYTES, size)
+                base = self._geometry.piece_start(piece)
+                fetched = await origin.fetch(base + start, base + stop)
+                data[start:stop] = fetched.data
+                self.accounts.from_origin += fetched.cost
+                self.accounts.origin_payload[reason] += len(fetched.data)
+            self._inject(order, bytes(data))
+        except OriginError:
+            self._closed[piece] = False  # peers may bring it, and the next step tries again
+        finally:
+            del self._fetches[piece]
+            self._wake.set()
+
+    def _inject(self, order: Order, data: bytes) -> None:
+        piece = order.piece
+        if self.have[piece] or self._swarm is None:
+            self.accounts.regret += sum(end - first for first, end in order.blocks) * BLOCK_BYTES
+            return
+        ordered = {block for first, end in order.blocks for block in range(first, end)}
+        in_time = ordered & self.accounts.arrived_of(piece)
+        self.accounts.regret += sum(self._geometry.block_size(piece, block) for block in in_time)
+        if len(ordered) == self._geometry.blocks_in(piece) and not self._hash_is_right(piece, data):
+            raise OriginError("the VoD server sends other bytes than the .torrent promises")
+        self._injected_at[piece] = self._clock()
+        self._swarm.inject(piece, data)
+
+    def _hash_is_right(self, piece: int, data: bytes) -> bool:
+        digest = hashlib.sha1(data, usedforsecurity=False).digest()
+        return digest == self.metainfo.piece_hashes[piece]
+
+    # -- events of the swarm (SwarmEvents) -------------------------------------------------------
+
+    def piece_verified(self, piece: int) -> None:
+        """A piece is there: wake who waits for it, then decide anew."""
+        self.have[piece] = True
+        self._closed[piece] = False
+        self._poisoned[piece] = False
+        self._injected_at.pop(piece, None)
+        self.accounts.piece_done(piece)
+        arrival = self._arrivals.pop(piece, None)
+        if arrival is not None:
+            arrival.set()
+        self._wake.set()
+
+    def piece_failed(self, piece: int) -> None:
+        """Some peer lied about a block: all of the piece is fetched anew."""
+        self._poisoned[piece] = True
+        self._closed[piece] = False
+        self._injected_at.pop(piece, None)
+        self.accounts.piece_done(piece)
+        self._wake.set()
+
+    def block_requested(self, block: Block) -> None:
+        """Count how well requests follow the plan."""
+        self.accounts.block_requested(block, chosen=block.piece in self._top)
+
+    def block_arrived(self, block: Block) -> None:
+        """Count what came from whom."""
+        self.accounts.block_arrived(block, self._geometry)
+
+    def piece_read(self, piece: int, data: bytes) -> None:
+        """Take the answer to a read that the file could not satisfy yet."""
+        future = self._reads.pop(piece, None)
+        if future is not None and not future.done():
+            future.set_result(data)
+
+    def neighbours_changed(self) -> None:
+        """Someone came or went."""
+        self._neighbourhood.wake()
+        self._wake.set()
+
+    def storage_failed(self, reason: str) -> None:
+        """The film cannot be stored: end with a sentence rather than spin."""
+        self._failure = ViewerError(
+            f"the film cannot be stored in {self.settings.folder}: {reason}; free some space there"
+        )
+        self._wake.set()
+
+    # -- readers ---------------------------------------------------------------------------------
+
+    def reader_opened(self, offset: int) -> None:
+        """A player begins to read somewhere: if that is elsewhere in the film, it has sought."""
+        timemap = self.timemap
+        if timemap is None or self.playhead is None:
+            return
+        if any(start <= offset < end for start, end in timemap.index):
+            return
+        now = self._clock()
+        self.playhead.tick(now, self.have)
+        at = timemap.time_of(offset)
+        if abs(at - self.playhead.position) > self.settings.reader_jump_seconds:
+            self.playhead.seek(now, at)
+            self._wake.set()
+
+    async def wait_piece(self, piece: int, *, urgent: bool = False) -> bytes:
+        """A verified piece, as soon as it is there.
+
+        Args:
+            piece: its number.
+            urgent: whether it is wanted now, wherever the playhead is.
+
+        Raises:
+            FilmUnavailable: the viewing ended before it came.
+        """
+        if urgent and not self.have[piece]:
+            self._urgent[piece] = self._urgent.get(piece, 0) + 1
+            self._wake.set()
+        try:
+            while not self.have[piece]:
+                if self._swarm is None or self._stop.is_set():
+                    raise FilmUnavailable("the viewing has ended")
+                await self._arrivals.setdefault(piece, asyncio.Event()).wait()
+        finally:
+            if urgent and piece in self._urgent:
+                self._urgent[piece] -= 1
+                if self._urgent[piece] <= 0:
+                    del self._urgent[piece]
+        data = await self._file.read_piece(piece)
+        return data if data is not None else await self._read_around(piece)
+
+    async def _read_around(self, piece: int) -> bytes:
+        """A verified piece that the file does not hold intact: not flushed yet, or rotten."""
+        if self._swarm is not None:
+            future = self._reads.get(piece)
+            if future is None:
+                future = self._reads[piece] = asyncio.get_running_loop().create_future()
+                self._swarm.read_piece(piece)
+            data = await asyncio.shield(future)
+            if data and self._hash_is_right(piece, data):
+                self._file.remember(piece, data)
+                return data
+        if self._origin is not None:
+            start = self._geometry.piece_start(piece)
+            try:
+                fetched = await self._origin.fetch(start, start + self._geometry.piece_size(piece))
+            except OriginError as error:
+                raise FilmUnavailable(f"piece {piece} is damaged on disk, and {error}") from error
+            self.accounts.from_origin += fetched.cost
+            if self._hash_is_right(piece, fetched.data):
+                self._file.remember(piece, fetched.data)
+                return fetched.data
+        raise FilmUnavailable(
+            f"piece {piece} is damaged on disk: start again, and it will be fetched anew"
+        )
+
+    async def _look_into_container(self) -> None:
+        """Make the time map from the film itself, for a .torrent that carries none."""
+        film = BlockingFilm(self, asyncio.get_running_loop())
+        info = await asyncio.to_thread(probe, cast("BinaryIO", film))
+        self.timemap = info.timemap
+        self._set_timemap(info.timemap)
+
+    # -- reporting -------------------------------------------------------------------------------
+
+    @property
+    def own_position(self) -> float:
+        """Film time of the playhead, in seconds."""
+        return 0.0 if self.playhead is None else self.playhead.position
+
+    @property
+    def is_announcing_playhead(self) -> bool:
+        """Whether the position means anything yet."""
+        return self.timemap is not None
+
+    def left_bytes(self) -> int:
+        """Bytes of the film that are missing, for the tracker."""
+        missing = int(np.count_nonzero(~self.have))
+        return min(missing * self._geometry.piece_bytes, self._geometry.film_bytes)
+
+    def transferred(self) -> tuple[int, int]:
+        """Payload bytes (sent to peers, received from anyone), for the tracker."""
+        counters = self._swarm.counters() if self._swarm is not None else self._final_counters
+        received = counters.received_payload + sum(self.accounts.origin_payload.values())
+        return counters.sent_payload, received
+
+    def progress(self) -> dict[str, Any]:
+        """Where the viewing stands, for people and programs."""
+        now = self._clock()
+        assert self.playhead is not None
+        snapshot = self._snapshot
+        neighbours = snapshot.neighbours if snapshot is not None else ()
+        slack = np.where(self.have, np.inf, self.playhead.slack(now))
+        ahead = float(slack.min()) if slack.size else np.inf
+        duration = self.timemap.duration if self.timemap is not None else None
+        if not np.isfinite(ahead):
+            ahead = max(0.0, (duration or 0.0) - self.playhead.position)
+        return {
+            "state": self.playhead.state.name.lower(),
+            "position_seconds": round(self.playhead.position, 3),
+            "duration_seconds": duration,
+            "buffer_seconds": round(max(0.0, ahead), 3),
+            "pieces_have": int(self.have.sum()),
+            "pieces": self._geometry.pieces,
+            "neighbours": len(neighbours),
+            "down_rate": sum(neighbour.down_rate for neighbour in neighbours),
+            "up_rate": sum(neighbour.up_rate for neighbour in neighbours),
+            "stalls": self.playhead.stalls,
+            "origin_up": self._origin.up if self._origin is not None else None,
+            "origin_error": self._origin.last_error if self._origin is not None else None,
+            **self.accounts.report(),
+        }
+
+    async def report(self) -> dict[str, Any]:
+        """What the viewing came to. Hashes the film's file if it is complete."""
+        assert self.playhead is not None
+        complete = bool(self.have.all())
+        counters = self._final_counters
+        sha256 = await asyncio.to_thread(self._file.sha256) if complete else None
+        return {
+            "film": self.metainfo.name,
+            "film_bytes": self._geometry.film_bytes,
+            "start_seconds": self.playhead.start_seconds,
+            "stalls": self.playhead.stalls,
+            "stall_seconds": round(self.playhead.stall_seconds(self._left_at), 3),
+            "seek_seconds": [round(seconds, 3) for seconds in self.playhead.seek_seconds],
+            **self.accounts.report(),
+            "bytes_wasted": counters.redundant + counters.failed,
+            "bytes_uploaded": counters.sent,
+            "upload_cap": self._session.settings.upload_rate,
+            "presence_seconds": self._left_at - self._opened_at,
+            "arrived_at": self._arrived_at,
+            "departed_at": self._departed_at,
+            "position_seconds": self.playhead.position,
+            "complete": complete,
+            "sha256": sha256,
+        }
