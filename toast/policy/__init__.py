@@ -1,1 +1,59 @@
-"""toast.policy."""
+"""Decisions of the viewer: what to ask of peers, what of the VoD server, and whom to connect to.
+
+Pure: time and randomness are arguments, nothing is read or sent here. The simulator and the real
+viewer drive the same objects.
+"""
+
+from toast.policy.buffer import Buffer, BufferDecision, Unlimited, create_buffer
+from toast.policy.handover import (
+    HandOverSettings,
+    Order,
+    OriginEstimate,
+    Reason,
+    due_orders,
+    make_order,
+    next_order_in,
+)
+from toast.policy.lookahead import HorizonRule, create_horizon, horizon_names
+from toast.policy.neighbours import (
+    Candidate,
+    Choice,
+    Neighbours,
+    NeighbourSettings,
+    create_neighbours,
+    neighbours_names,
+)
+from toast.policy.pickers import Picker, create_picker, make_plan, picker_names
+from toast.policy.playhead import Playhead, State
+from toast.policy.view import Plan, SwarmView
+
+__all__ = [
+    "Buffer",
+    "BufferDecision",
+    "Candidate",
+    "Choice",
+    "HandOverSettings",
+    "HorizonRule",
+    "NeighbourSettings",
+    "Neighbours",
+    "Order",
+    "OriginEstimate",
+    "Picker",
+    "Plan",
+    "Playhead",
+    "Reason",
+    "State",
+    "SwarmView",
+    "Unlimited",
+    "create_buffer",
+    "create_horizon",
+    "create_neighbours",
+    "create_picker",
+    "due_orders",
+    "horizon_names",
+    "make_order",
+    "make_plan",
+    "neighbours_names",
+    "next_order_in",
+    "picker_names",
+]

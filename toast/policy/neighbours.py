@@ -1,0 +1,275 @@
+"""Neighbours: whom to connect to, and whom to leave.
+
+Who feeds whom matters more than which piece is asked for. In a full mesh every young viewer asks
+the same few holders for the same pieces at once; each uplink is split over many pieces and all of
+them come late. In a chain each uplink carries one stream, in time; but a chain breaks.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from toast.policy.errors import PolicyError
+from toast.policy.registry import Registry
+
+__all__ = [
+    "Address",
+    "Ahead",
+    "Candidate",
+    "Choice",
+    "Everyone",
+    "NeighbourSettings",
+    "Neighbours",
+    "Random",
+    "create_neighbours",
+    "neighbours_names",
+]
+
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Somebody in the swarm, as the tracker tells.
+
+    Attributes:
+        address: IP address and port to connect to.
+        position: where its playhead is now, film seconds, or None if it does not say.
+        complete: it has the whole film.
+        operator: it is the operator's seed: what it sends is paid for by the operator.
+    """
+
+    address: Address
+    position: float | None
+    complete: bool
+    operator: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Whom to connect to and whom to disconnect, best first."""
+
+    connect: tuple[Address, ...]
+    drop: tuple[Address, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourSettings:
+    """How many neighbours to take from. Those who take from us come to us by themselves."""
+
+    ahead: int = 2
+    """Viewers just ahead of us. One is a chain: the most economical, and brittle."""
+    complete: int = 1
+    """Viewers besides who have the whole film: theirs are uplinks that nobody ahead needs."""
+    useful_rate: float = 1.0
+    """Bytes/second of film lately received above which a neighbour is not left for another."""
+
+
+class Neighbours(Protocol):
+    """Chooses neighbours."""
+
+    @property
+    def name(self) -> str:
+        """The name it is registered under."""
+
+    def choose(  # noqa: PLR0917 - the contract of the rooms: callers may pass them by place
+        self,
+        own_position: float,
+        candidates: Sequence[Candidate],
+        connected: AbstractSet[Address],
+        useful: Mapping[Address, float],
+        need_seconds: float,
+        rng: np.random.Generator,
+    ) -> Choice:
+        """Whom to connect to, and whom to leave, now.
+
+        Args:
+            own_position: our playhead, film seconds.
+            candidates: whom the tracker names, without ourselves.
+            connected: whom we are connected to, whoever began it.
+            useful: bytes/second of film that connected ones sent lately; absent means none.
+            need_seconds: how far beyond the playhead pieces are asked for at the least (the
+                horizon): who is less far ahead has little that could still come in time.
+            rng: chance.
+        """
+
+
+class Everyone:
+    """All of them: the mesh that stock BitTorrent makes, up to a limit.
+
+    Args:
+        limit: connections at the most.
+    """
+
+    name = "everyone"
+
+    def __init__(self, limit: int = 50) -> None:
+        self._limit = _at_least("everyone: limit", limit, 1)
+
+    def choose(  # noqa: PLR0917 - the contract of the rooms: callers may pass them by place
+        self,
+        own_position: float,  # noqa: ARG002 - the protocol's
+        candidates: Sequence[Candidate],
+        connected: AbstractSet[Address],
+        useful: Mapping[Address, float],  # noqa: ARG002 - the protocol's
+        need_seconds: float,  # noqa: ARG002 - the protocol's
+        rng: np.random.Generator,
+    ) -> Choice:
+        """Everyone not yet connected, in random order."""
+        return _fill(candidates, connected, self._limit, rng)
+
+
+class Random:
+    """So many at random: a mesh with a bounded degree.
+
+    Args:
+        k: neighbours to have.
+    """
+
+    name = "random"
+
+    def __init__(self, k: int = 5) -> None:
+        self._k = _at_least("random: k", k, 1)
+
+    def choose(  # noqa: PLR0917 - the contract of the rooms: callers may pass them by place
+        self,
+        own_position: float,  # noqa: ARG002 - the protocol's
+        candidates: Sequence[Candidate],
+        connected: AbstractSet[Address],
+        useful: Mapping[Address, float],  # noqa: ARG002 - the protocol's
+        need_seconds: float,  # noqa: ARG002 - the protocol's
+        rng: np.random.Generator,
+    ) -> Choice:
+        """As many strangers as are missing from k; nobody is left."""
+        return _fill(candidates, connected, self._k, rng)
+
+
+class Ahead:
+    """Those who watch just ahead of us, and some who are done; the operator's seed if need be.
+
+    A viewer just ahead holds what we need next and will hold what we need later. In order:
+
+    1. ahead by at least `need_seconds`, the closest first;
+    2. ahead by less, the farthest first;
+    3. viewers who have the whole film, at random: `complete` of them besides, or as many as needed
+       where nobody is ahead;
+    4. those of whom nothing is known (stock clients);
+    5. the operator's seed, only where there is no viewer at all to take from.
+
+    A neighbour who sends is not left for a better one. Whoever watches behind us is never left:
+    it is there to take from us.
+
+    Args:
+        settings: how many; or give its fields as keywords.
+    """
+
+    name = "ahead"
+
+    def __init__(self, settings: NeighbourSettings | None = None, **fields: Any) -> None:
+        self.settings = settings or NeighbourSettings(**fields)
+        _at_least("ahead: ahead", self.settings.ahead, 1)
+        _at_least("ahead: complete", self.settings.complete, 0)
+
+    def choose(  # noqa: PLR0917 - the contract of the rooms: callers may pass them by place
+        self,
+        own_position: float,
+        candidates: Sequence[Candidate],
+        connected: AbstractSet[Address],
+        useful: Mapping[Address, float],
+        need_seconds: float,
+        rng: np.random.Generator,
+    ) -> Choice:
+        """Fill the places as the class says; leave whom none of them needs."""
+        settings = self.settings
+        tie = rng.permutation(len(candidates)).tolist()
+
+        def sends(someone: Candidate) -> bool:
+            return useful.get(someone.address, 0.0) > settings.useful_rate
+
+        def keep_first(key: float, someone: Candidate, nth: int) -> tuple[bool, bool, float, int]:
+            held = someone.address in connected
+            return (not (held and sends(someone)), key < 0, abs(key), 0 if held else tie[nth] + 1)
+
+        ahead, done, unknown, seeds = [], [], [], []
+        for nth, someone in enumerate(candidates):
+            lead = -math.inf if someone.position is None else someone.position - own_position
+            if someone.operator:
+                seeds.append((keep_first(0, someone, nth), someone))
+            elif someone.complete:
+                done.append((keep_first(0, someone, nth), someone))
+            elif lead > 0:
+                # Far enough ahead: closest first. Not far enough (negative): farthest first.
+                key = lead if lead >= need_seconds else lead - need_seconds
+                ahead.append((keep_first(key, someone, nth), someone))
+            elif someone.position is None:
+                unknown.append((keep_first(0, someone, nth), someone))
+        for group in (ahead, done, unknown, seeds):
+            group.sort(key=lambda entry: entry[0])
+
+        chosen = [someone for _, someone in ahead[: settings.ahead]]
+        room = settings.ahead - len(chosen)
+        chosen += [someone for _, someone in done[: settings.complete + room]]
+        room = settings.ahead - len(chosen)
+        chosen += [someone for _, someone in unknown[: max(0, room)]]
+        chosen += [] if chosen else [someone for _, someone in seeds[:1]]
+
+        wanted = {someone.address for someone in chosen}
+        fed = any(sends(someone) for someone in chosen if not someone.operator)
+        leave = [
+            someone.address
+            for group in (ahead, done, unknown, seeds)
+            for _, someone in reversed(group)
+            if someone.address in connected
+            and someone.address not in wanted
+            # The seed keeps us going until a viewer does.
+            and (fed if someone.operator else not sends(someone))
+        ]
+        connect = tuple(c.address for c in chosen if c.address not in connected)
+        return Choice(connect, tuple(leave))
+
+
+def _fill(
+    candidates: Sequence[Candidate],
+    connected: AbstractSet[Address],
+    most: int,
+    rng: np.random.Generator,
+) -> Choice:
+    """Strangers at random until there are so many connections."""
+    strangers = list(dict.fromkeys(c.address for c in candidates if c.address not in connected))
+    room = max(0, most - len(connected))
+    order = rng.permutation(len(strangers))[:room].tolist()
+    return Choice(tuple(strangers[i] for i in order), ())
+
+
+def _at_least(what: str, value: int, least: int) -> int:
+    if value < least:
+        raise PolicyError(f"{what} is {value}, and must be at least {least}")
+    return value
+
+
+_POLICIES: Registry[Neighbours] = Registry("neighbours policy")
+_FACTORIES: dict[str, Callable[..., Neighbours]] = {
+    "everyone": Everyone,
+    "random": Random,
+    "ahead": Ahead,
+}
+for _name, _factory in _FACTORIES.items():
+    _POLICIES.register(_name, _factory)
+
+
+def create_neighbours(name: str, **params: Any) -> Neighbours:
+    """A neighbours policy by name.
+
+    Raises:
+        PolicyError: no such policy, or not its parameters.
+    """
+    return _POLICIES.create(name, **params)
+
+
+def neighbours_names() -> tuple[str, ...]:
+    """The names of all neighbours policies, sorted."""
+    return _POLICIES.names()

@@ -1,0 +1,111 @@
+"""What a picker is, and how its ranking becomes a plan."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toast.policy.registry import Registry
+from toast.policy.view import Plan, SwarmView
+
+__all__ = ["Picker", "by_due_time", "create_picker", "make_plan", "picker_names", "register"]
+
+
+class Picker(Protocol):
+    """Ranks the pieces that peers should bring.
+
+    A picker keeps nothing between calls: the same view and the same state of the generator give
+    the same ranking.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name it is registered under."""
+
+    def rank(self, view: SwarmView, rng: np.random.Generator) -> NDArray[np.intp]:
+        """Candidates of the view, intp[n], most wanted first. Leaving some out is allowed."""
+
+    def drawn(self, view: SwarmView) -> NDArray[np.bool_]:
+        """bool[P]: pieces whose place in the ranking is a draw of chance.
+
+        Of these an earlier choice is kept: whoever draws anew at each event wants everything for
+        a moment and nothing for long.
+        """
+
+
+_PICKERS: Registry[Picker] = Registry("picker")
+
+
+def register(name: str, factory: Callable[..., Picker]) -> None:
+    """Make a picker known under a name."""
+    _PICKERS.register(name, factory)
+
+
+def create_picker(name: str, **params: Any) -> Picker:
+    """A picker by name.
+
+    Raises:
+        PolicyError: no such picker, or not its parameters.
+    """
+    return _PICKERS.create(name, **params)
+
+
+def picker_names() -> tuple[str, ...]:
+    """The names of all pickers, sorted."""
+    return _PICKERS.names()
+
+
+def by_due_time(view: SwarmView, pieces: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """The chosen pieces, earliest due first, ties by number: intp[n]."""
+    chosen = np.flatnonzero(pieces)
+    return chosen[np.argsort(view.slack[chosen], kind="stable")]
+
+
+def make_plan(
+    picker: Picker,
+    view: SwarmView,
+    rng: np.random.Generator,
+    *,
+    top: int,
+    open_: int = 0,
+    previous: Plan | None = None,
+) -> Plan:
+    """Turn a ranking into a plan.
+
+    First what is under way (finish what was begun), then the ranking; among pieces whose place is
+    a draw of chance, those of the previous plan go first.
+
+    Args:
+        picker: who ranks.
+        view: what is known now.
+        rng: the picker's chance.
+        top: how many pieces to ask for; pieces under way stay, even if there are more.
+        open_: how many more to leave open.
+        previous: the plan that this one replaces.
+    """
+    under_way = by_due_time(view, view.candidates & view.in_flight)
+    ranked = picker.rank(view, rng)
+    if under_way.size:
+        ranked = ranked[~view.in_flight[ranked]]
+    if previous is not None and previous.top.size:
+        ranked = _keeping(ranked, previous.top, picker.drawn(view))
+    chosen = max(0, top - under_way.size)
+    return Plan(
+        np.concatenate((under_way, ranked[:chosen])), ranked[chosen : chosen + max(0, open_)]
+    )
+
+
+def _keeping(
+    ranked: NDArray[np.intp], before: NDArray[np.intp], drawn: NDArray[np.bool_]
+) -> NDArray[np.intp]:
+    """The ranking with the drawn pieces of the plan before ahead of all other drawn ones."""
+    present = np.zeros(drawn.size, dtype=np.bool_)
+    present[ranked] = True
+    kept = before[present[before] & drawn[before]]
+    if not kept.size:
+        return ranked
+    present[kept] = False
+    rest = ranked[present[ranked]]
+    by_chance = drawn[rest]
+    return np.concatenate((rest[~by_chance], kept, rest[by_chance]))
