@@ -99,11 +99,12 @@ def add_command(store: Path, film: Path, name: str | None, as_json: bool) -> Non
     """
     signal.signal(signal.SIGTERM, _interrupt)
     console = Console(stderr=True)
+    hidden = as_json or not console.is_terminal
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
     with (
         open_store(store) as opened,
         Progress(
-            *columns, TimeRemainingColumn(), console=console, disable=as_json, transient=True
+            *columns, TimeRemainingColumn(), console=console, disable=hidden, transient=True
         ) as bar,
     ):
         task = bar.add_task(f"adding {film.name}", total=None)

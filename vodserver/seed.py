@@ -334,6 +334,7 @@ def _session_settings(settings: SeedSettings) -> Any:
         "user_agent": "Toast VoD server",
         "alert_mask": categories.error_notification | categories.status_notification,
         "enable_dht": False,
+        "tick_interval": 50,  # handshakes of a capped seed advance once per tick
         "enable_lsd": False,
         "enable_upnp": False,
         "enable_natpmp": False,
@@ -344,6 +345,10 @@ def _session_settings(settings: SeedSettings) -> Any:
         # Every viewer gets a share: the seed is for those whom the swarm does not serve in time,
         # and choking them would only turn the same bytes into HTTP.
         "unchoke_slots_limit": -1,
+        # It waits to be asked: a viewer with neighbours that suffice does not come, and what the
+        # seed would push on it the operator would pay for.
+        "connection_speed": 0,
+        "torrent_connect_boost": 0,
         "upload_rate_limit": 0 if settings.upload is None else max(1, round(settings.upload)),
         "stop_tracker_timeout": 1,
         # A port that is taken is the operator's to know of, not ours to replace by another.

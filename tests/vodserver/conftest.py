@@ -13,6 +13,7 @@ import libtorrent as lt
 import numpy as np
 import pytest
 
+from experiments.film import FilmSpec, make_film
 from vodserver.store import Store, Title, add_film, create_store, open_store
 from vodserver.store.layout import extent_path
 
@@ -61,12 +62,21 @@ def flip_byte(path: Path, offset: int) -> None:
 
 
 @pytest.fixture(scope="session")
-def pristine(tmp_path_factory, small_film) -> Home:
-    """A store of four disks that holds the small film; not to be changed."""
+def clock_film(tmp_path_factory) -> Path:
+    """A real MP4 of 31 s at 320 kb/s: seven extents, none of them whole checksum spans."""
+    spec = FilmSpec(duration_seconds=31.0, bit_rate=40_000.0, width=160, height=90)
+    path = make_film(tmp_path_factory.mktemp("clock") / "clock.mp4", spec)
+    path.chmod(0o444)
+    return path
+
+
+@pytest.fixture(scope="session")
+def pristine(tmp_path_factory, clock_film) -> Home:
+    """A store of four disks that holds the clock film; not to be changed."""
     store = make_empty(tmp_path_factory.mktemp("vod"))
     with open_store(store) as opened:
-        title = add_film(opened, small_film, rng=np.random.default_rng(5))
-    return Home(store, small_film, title)
+        title = add_film(opened, clock_film, rng=np.random.default_rng(5))
+    return Home(store, clock_film, title)
 
 
 @pytest.fixture

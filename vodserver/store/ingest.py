@@ -283,7 +283,9 @@ def _clean_name(name: str) -> str:
         FilmError: nothing of it can.
     """
     kept = "".join(
-        c for c in name if c not in "/\\" and unicodedata.category(c) not in {"Cc", "Cs", "Cf"}
+        c
+        for c in " ".join(name.split())
+        if c not in "/\\" and unicodedata.category(c) not in {"Cc", "Cs", "Cf"}
     )
     cleaned = " ".join(kept.split()).strip(".")[:_MAX_NAME].strip()
     if not cleaned:
