@@ -1,7 +1,7 @@
 """What every picker must do, whatever it prefers. `check_picker(make)` runs all of it."""
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -11,7 +11,11 @@ from toast.policy.view import Plan, SwarmView
 __all__ = ["check_picker", "make_view", "views"]
 
 _THOROUGH = settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+    phases=(Phase.explicit, Phase.generate, Phase.shrink),
 )
 
 
@@ -56,25 +60,30 @@ def views(draw, most=40):
         availability=draw(hnp.arrays(np.int32, count, elements=st.integers(0, 5))),
         in_flight=draw(flags) & missing,
         closed=draw(flags),
-        horizon=draw(st.floats(0, 60)),
+        horizon=draw(st.floats(0, 60) | st.just(-np.inf)),
         playhead_piece=draw(st.integers(0, max(0, count - 1))),
         seconds_per_piece=draw(st.floats(0.1, 10)),
     )
 
 
-def check_picker(make) -> None:
+def check_picker(make, *, shrink: bool = True) -> None:
     """Run the whole kit on the picker that `make()` gives.
+
+    Args:
+        make: makes the picker.
+        shrink: look for the smallest view that shows a fault, which takes seconds.
 
     Raises:
         AssertionError: the picker breaks a rule; the message of Hypothesis shows the view.
     """
-    _check_ranking(make)
-    _check_plan(make)
+    thorough = _THOROUGH if shrink else settings(_THOROUGH, phases=(Phase.generate,))
+    _check_ranking(make, thorough)
+    _check_plan(make, thorough)
     _check_nothing_to_do(make)
 
 
-def _check_ranking(make) -> None:
-    @_THOROUGH
+def _check_ranking(make, thorough) -> None:
+    @thorough
     @given(views(), st.integers(0, 2**32 - 1))
     def check(view, seed):
         picker = make()
@@ -98,8 +107,8 @@ def _check_ranking(make) -> None:
     check()
 
 
-def _check_plan(make) -> None:
-    @_THOROUGH
+def _check_plan(make, thorough) -> None:
+    @thorough
     @given(views(), st.integers(0, 12), st.integers(0, 5), st.data())
     def check(view, top, more, data):
         picker, rng = make(), np.random.default_rng(7)

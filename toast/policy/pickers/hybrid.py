@@ -38,4 +38,5 @@ class Hybrid:
 
     def drawn(self, view: SwarmView) -> NDArray[np.bool_]:
         """What lies behind the soon range."""
-        return view.slack >= view.horizon + self.in_order_seconds
+        # With no server to fall back on nothing is given up, and the horizon may be -inf.
+        return view.slack >= max(view.horizon, 0.0) + self.in_order_seconds

@@ -39,6 +39,13 @@ def test_a_range_of_nothing_is_beta_and_an_endless_one_is_in_order():
     assert rank(view, float("inf")) == list(range(30))
 
 
+def test_where_nothing_is_given_up_the_soon_range_begins_at_the_playhead():
+    """With the server away the horizon is -inf: late is better than never."""
+    view = make_view("1" * 20, playhead=2, horizon=-np.inf)
+
+    assert rank(view, 6.0)[:6] == [2, 3, 4, 5, 6, 7]
+
+
 def test_every_candidate_is_ranked():
     assert sorted(rank(make_view("1" * 30, playhead=4), 6.0)) == list(range(30))
 
