@@ -36,7 +36,7 @@ class TrackerSettings:
     """Peers in an answer when the client does not say how many; the number BEP 3 names."""
 
     max_numwant: int = 200
-    """Most peers in an answer: about 14 kB in the dictionary form, 1.2 kB in the compact one."""
+    """Most peers in an answer: about 17 kB in the dictionary form, 1.3 kB in the compact one."""
 
     max_scrape_hashes: int = 50
     """Most info-hashes in one scrape."""
@@ -45,7 +45,7 @@ class TrackerSettings:
     """Longest query string that is read: an announce needs 400, a full scrape 3600."""
 
     max_peers: int = 100_000
-    """Most peers remembered, all swarms together: about 80 MB."""
+    """Most peers remembered, all swarms together: about 115 MB."""
 
     max_peers_per_torrent: int = 10_000
     """Most peers remembered in one swarm."""

@@ -1,0 +1,30 @@
+"""docs/tracker.md cannot lie about names and defaults."""
+
+import asyncio
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from tracker.http import serve_tracker
+from tracker.settings import TrackerSettings
+
+PAGE = (Path(__file__).parents[2] / "docs/tracker.md").read_text()
+
+
+@pytest.mark.parametrize("setting", fields(TrackerSettings), ids=lambda field: field.name)
+def test_every_setting_stands_there_with_its_default(setting):
+    row = re.search(rf"^\| `{setting.name}` \| ([^|]+) \|", PAGE, re.MULTILINE)
+    assert row is not None
+    default = setting.default
+    assert row[1] == (default if isinstance(default, str) else f"{default:.10g}")
+
+
+async def test_every_counter_and_route_stands_there():
+    async with serve_tracker(TrackerSettings(port=0), seed=1) as server:
+        for name in server.statistics():
+            assert f"`{name}`" in PAGE
+        for route in server.application().router.resources():
+            assert f"`{route.canonical}`" in PAGE
+    assert asyncio.all_tasks() == {asyncio.current_task()}
