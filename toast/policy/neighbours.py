@@ -61,9 +61,9 @@ class Choice:
 class NeighbourSettings:
     """How many neighbours to take from. Those who take from us come to us by themselves."""
 
-    ahead: int = 2
+    ahead: int = 1
     """Viewers just ahead of us. One is a chain: the most economical, and brittle."""
-    complete: int = 1
+    complete: int = 0
     """Viewers besides who have the whole film: theirs are uplinks that nobody ahead needs."""
     useful_rate: float = 1.0
     """Bytes/second of film lately received above which a neighbour is not left for another."""

@@ -15,11 +15,12 @@ from toast.swarm import Announcer, FilmSwarm, Peer, SwarmError, SwarmSession
 
 __all__ = ["Neighbourhood", "Watching"]
 
-_RETRY_SECONDS = 3.0
+_RETRY_SECONDS = 30.0
+_TRACKER_RETRY_SECONDS = 3.0
 _LONELY_SECONDS = 5.0
 _FRESH_SECONDS = 90.0
 _STOP_SECONDS = 1.0
-_CONNECT_SECONDS = 1.5
+_CONNECT_SECONDS = 2.5
 
 
 class Watching(Protocol):
@@ -148,7 +149,7 @@ class Neighbourhood:
         for answer in answers:
             if isinstance(answer, SwarmError):
                 self.last_error = str(answer)
-                waits.append(_RETRY_SECONDS)
+                waits.append(_TRACKER_RETRY_SECONDS)
             elif isinstance(answer, BaseException):
                 raise answer
             else:
@@ -161,34 +162,44 @@ class Neighbourhood:
         now = self._clock()
         snapshot = swarm.snapshot()
         self._connected = {neighbour.address for neighbour in snapshot.neighbours}
-        candidates = []
-        for peer, seen in self._known.values():
-            if (
-                now - seen > _FRESH_SECONDS
-                or self._tried.get(peer.address, 0.0) > now - _RETRY_SECONDS
-            ):
-                continue
-            if peer.operator:
-                swarm.note_operator(peer.address)
-            position = None if peer.playhead is None else peer.playhead + (now - seen)
-            candidates.append(
-                Candidate(
-                    address=peer.address,
-                    position=position,
-                    complete=peer.complete,
-                    operator=peer.operator,
-                )
-            )
+        connecting = {
+            address
+            for address, since in self._tried.items()
+            if now - since < _CONNECT_SECONDS and address not in self._connected
+        }
+        failed = {
+            address
+            for address, since in self._tried.items()
+            if _CONNECT_SECONDS <= now - since < _RETRY_SECONDS and address not in self._connected
+        }
+        candidates = [
+            self._candidate(peer, now - seen)
+            for peer, seen in self._known.values()
+            if now - seen < _FRESH_SECONDS and peer.address not in failed
+        ]
+        for peer in (peer for peer, _ in self._known.values() if peer.operator):
+            swarm.note_operator(peer.address)
         choice = self._policy.choose(
             watching.own_position,
             candidates,
-            self._connected,
-            {n.address: n.down_rate for n in snapshot.neighbours},
+            self._connected | connecting,
+            {neighbour.address: neighbour.down_rate for neighbour in snapshot.neighbours},
             0.0,
             self._rng,
         )
-        fresh = tuple(address for address in choice.connect if address not in self._connected)
-        self._tried.update(dict.fromkeys(fresh, now))
-        latest = max(self._tried.values(), default=0.0)
+        self._tried.update(dict.fromkeys(choice.connect, now))
+        latest = max(
+            (self._tried[address] for address in (*connecting, *choice.connect)), default=0
+        )
         self._hope_until = latest + _CONNECT_SECONDS if latest else now
-        return fresh
+        return choice.connect
+
+    @staticmethod
+    def _candidate(peer: Peer, age: float) -> Candidate:
+        return Candidate(
+            address=peer.address,
+            # It has gone on playing since the tracker answered.
+            position=None if peer.playhead is None else peer.playhead + age,
+            complete=peer.complete,
+            operator=peer.operator,
+        )

@@ -9,6 +9,7 @@ piece wakes the readers that wait for it at once, and then this loop.
 import asyncio
 import contextlib
 import hashlib
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -214,7 +215,7 @@ class Viewer:
         if self._swarm is None or self.have.all():
             return max(wait, 0.001)
         view = self._look(now)
-        window = max(1, round(self.settings.window_seconds / self._due_seconds))
+        window = self._window()
         coming = np.empty(0, np.intp)
         if self._buffer.decide(view, int(self.have.sum()) * self._geometry.piece_bytes).suspend:
             self._plan = Plan(np.empty(0, np.intp), np.empty(0, np.intp))
@@ -228,6 +229,12 @@ class Viewer:
         if self._origin is not None:
             wait = min(wait, self._hand_over_due(view, self._origin))
         return max(wait, 0.001)
+
+    def _window(self) -> int:
+        """Pieces to ask for first: enough for the film's pace, and for fuller request queues."""
+        film_rate = self._geometry.piece_bytes / self._due_seconds
+        rate = max(film_rate, self._peer_rate or 0.0)
+        return 1 + math.ceil(self.settings.window_seconds * rate / self._geometry.piece_bytes)
 
     def _coming(self, view: SwarmView, window: int) -> NDArray[np.intp]:
         """What the picker would want next of the pieces that no neighbour has yet."""
