@@ -175,6 +175,7 @@ class TestNextOrderIn:
         assert wait(view, {1: "*** ", 2: "*** "}, estimate=SLOW) == pytest.approx(1.2 - 0.85)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None)
 @given(
     views(most=20),

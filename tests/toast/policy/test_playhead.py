@@ -399,6 +399,7 @@ def viewings(draw):
     return due, deeds
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None, max_examples=200)
 @given(viewings())
 def test_no_viewing_passes_a_missing_piece_and_all_time_is_accounted_for(viewing):

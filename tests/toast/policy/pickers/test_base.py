@@ -64,6 +64,7 @@ class TestTheKitItself:
             view.missing[:] = False
             return ranked
 
+    @pytest.mark.slow
     def test_a_right_picker_passes(self):
         check_picker(self.InOrder)
 
