@@ -144,7 +144,7 @@ def summarize(facts: RunFacts) -> dict[str, Any]:
         "operator_seed_bytes": facts.operator.seed,
         "operator_tracker_bytes": facts.operator.tracker,
         "receipts_bytes": receipts,
-        "receipts_agree": abs(receipts - served) <= _RECEIPTS_SLACK * served,
+        "receipts_agree": _agree(served, receipts, wasted),
         "peer_bytes": from_peers,
         "wasted_bytes": wasted,
         "choice_share": round(chosen / requested, 4) if requested else None,
@@ -169,6 +169,16 @@ def within_cap(report: ViewerReport, upload_cap: float) -> bool:
     """Whether a viewer sent no more than its cap allows for the time of its presence."""
     allowed = upload_cap * report.presence_seconds * _CAP_SLACK + _CAP_SLACK_BYTES
     return report.bytes_uploaded <= allowed
+
+
+def _agree(served: int, receipts: int, wasted: int) -> bool:
+    """Whether viewers received what the operator sent, within 2 %.
+
+    A viewer cannot say from whom the bytes came that it threw away: they may all be the seed's, or
+    none.
+    """
+    least, most = receipts * (1 - _RECEIPTS_SLACK), (receipts + wasted) * (1 + _RECEIPTS_SLACK)
+    return least <= served <= most
 
 
 def _scenario(facts: RunFacts) -> Scenario:
