@@ -11,7 +11,7 @@ Rules, in the order in which they bind:
 5. A swarm with neither peers nor completions is forgotten. One with completions but no peers is
    kept for its count, and is the first to go when there are too many swarms. When every swarm has
    peers, new ones are refused.
-6. Answers are uniform random samples without the asker (same endpoint or same peer id), without
+6. Answers are uniform random samples without the asker (whoever has its peer id), without
    other holders of the whole film for one who has it too, and without loopback addresses for anyone
    who is elsewhere.
 """
@@ -175,7 +175,7 @@ class Swarms:
             self._make_room(swarm, request.info_hash, address)
             self._remember(membership, member, swarm)
         self._settle(request.info_hash)
-        return AnnounceAnswer(swarm.counts(), self._sample(swarm, request, endpoint, now))
+        return AnnounceAnswer(swarm.counts(), self._sample(swarm, request, address, now))
 
     def scrape(self, info_hashes: Iterable[bytes], now: float) -> dict[bytes, SwarmCounts]:
         """The counts of those swarms that are known (BEP 48); unknown ones are left out."""
@@ -246,7 +246,7 @@ class Swarms:
             del self._swarms[info_hash]
 
     def _sample(
-        self, swarm: _Swarm, request: Announce, asker: _Endpoint, now: float
+        self, swarm: _Swarm, request: Announce, address: bytes, now: float
     ) -> tuple[Peer, ...]:
         limits = self._settings
         wanted = limits.default_numwant if request.numwant is None else request.numwant
@@ -263,9 +263,9 @@ class Swarms:
                 swarm.complete[place] if place < holders else swarm.incomplete[place - holders]
             )
             member = swarm.members[endpoint]
-            if endpoint == asker or member.peer_id == request.peer_id:
+            if member.peer_id == request.peer_id:  # the asker itself, at either address
                 continue
-            if is_loopback(endpoint[0]) and not is_loopback(asker[0]):
+            if is_loopback(endpoint[0]) and not is_loopback(address):
                 continue
             found.append(_as_of(now, endpoint, member))
         return tuple(found[:wanted])

@@ -10,6 +10,7 @@ from yarl import URL
 
 from tracker.errors import TrackerError
 from tracker.http import serve_tracker
+from tracker.messages import pack_address
 from tracker.settings import TrackerSettings
 from tracker.state import Swarms
 
@@ -75,6 +76,17 @@ async def test_loopback_may_speak_for_another_address():
         _, _, body = await get(announce("b", 7002, "&compact=0"))
         (peer,) = bencode2.bdecode(body)[b"peers"]
         assert peer[b"ip"] == b"203.0.113.5"
+
+
+async def test_strangers_may_not_speak_for_another_address():
+    """With BEP 3's `ip` believed, anyone could have a whole swarm connect to a victim."""
+    async with tracker_and_client() as (server, _):
+        stranger = pack_address("198.51.100.7")
+        query = announce("a", 7001, "&ip=203.0.113.5").partition("?")[2].encode()
+        server._announce(query, stranger)
+        query = announce("b", 7002, "&compact=0").partition("?")[2].encode()
+        (peer,) = bencode2.bdecode(server._announce(query, stranger))[b"peers"]
+        assert peer[b"ip"] == b"198.51.100.7"
 
 
 async def test_ipv6_viewers_meet():

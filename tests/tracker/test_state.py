@@ -248,6 +248,17 @@ def test_a_full_swarm_loses_its_longest_silent():
     assert names(swarms.announce(wish("c"), host(3), 3.0)) == ["a"]
 
 
+def test_the_last_of_a_swarm_may_be_replaced_within_it():
+    for limit in ("max_peers", "max_peers_per_torrent", "max_peers_per_address"):
+        swarms = tracker(**{limit: 1})
+        swarms.announce(wish("a", port=1, left=0, event=Event.COMPLETED), host(1), 0.0)
+        answer = swarms.announce(wish("b", port=2), host(1), 1.0)
+        assert answer.counts == SwarmCounts(0, 1, 1)
+        swarms.announce(wish("c", port=3, film=OTHER), host(1), 2.0)
+        swarms.announce(wish("d", port=4, film=OTHER), host(1), 2.0)
+        assert swarms.scrape([OTHER], 2.0) == {OTHER: SwarmCounts(0, 1, 0)}
+
+
 def test_a_full_tracker_loses_the_longest_silent_of_all():
     swarms = tracker(max_peers=2)
     swarms.announce(wish("a"), host(1), 0.0)
@@ -286,13 +297,19 @@ def test_scrape_leaves_unknown_swarms_out():
     assert swarms.scrape([OTHER, FILM], 0.0) == {FILM: SwarmCounts(0, 1, 0)}
 
 
+def test_scrape_does_not_count_the_silent():
+    swarms = tracker()
+    swarms.announce(wish("a"), host(1), 0.0)
+    assert swarms.scrape([FILM], 75.0) == {}
+
+
 class SwarmsUnderStrangers(RuleBasedStateMachine):
     """Announces of all kinds in any order against a plain model and tight bounds."""
 
     LIMITS = TrackerSettings(
         max_peers=6, max_peers_per_torrent=4, max_peers_per_address=2, max_torrents=3
     )
-    ADDRESSES = (*(host(number) for number in range(4)), LOOPBACK, pack_address("2001:db8::7"))
+    ADDRESSES = (*(host(number) for number in range(3)), LOOPBACK, pack_address("2001:db8::7"))
 
     def __init__(self):
         super().__init__()
@@ -305,7 +322,7 @@ class SwarmsUnderStrangers(RuleBasedStateMachine):
         self.now += seconds
 
     @rule(
-        film=st.sampled_from([bytes([number]) * 20 for number in range(5)]),
+        film=st.sampled_from([bytes([number]) * 20 for number in range(4)]),
         name=st.integers(0, 5),
         address=st.sampled_from(ADDRESSES),
         port=st.integers(0, 3),
@@ -339,7 +356,7 @@ class SwarmsUnderStrangers(RuleBasedStateMachine):
 
     @rule()
     def scrape(self):
-        films = [bytes([number]) * 20 for number in range(5)]
+        films = [bytes([number]) * 20 for number in range(4)]
         counts = self.swarms.scrape(films, self.now)
         assert sum(c.complete + c.incomplete for c in counts.values()) == self.swarms.peers
 
