@@ -16,7 +16,7 @@ import numpy as np
 from av.container import InputContainer
 from av.stream import Disposition
 
-from toast.common.timemap import TimeMap
+from toast.common.timemap import TimeMap, cell_bytes_for
 from toast.media import boxes, ebml
 from toast.media.cells import Packets, make_timemap, merge_ranges, need_times
 from toast.media.errors import MediaError
@@ -43,6 +43,8 @@ _MAX_TAIL: Final = 16 << 20  # bytes after the last packet that are taken for an
 _INTERLEAVE_SECONDS: Final = 1.0
 """Muxers keep the sound within a second of the picture: a cluster holds sound (and pictures shown
 out of order) from before the key frame that its index entry names."""
+_KEY_FRAME_SECONDS: Final = 5.0
+"""A key frame is taken to hold no more of the bytes up to the next one than come in this time."""
 _MAX_DURATION: Final = 1_000_000.0  # seconds: eleven days
 
 
@@ -284,17 +286,24 @@ class _Reading:
         """The index of Matroska names key frames only: all up to the next one is due with it.
 
         Going up in a straight line between two key frames would be late for every byte of a key
-        frame, which is many times as long as the pictures after it.
+        frame, which is many times as long as the pictures after it. But where key frames are far
+        apart, waiting for all up to the next one would be worse: there the line is followed at a
+        distance.
         """
         assert self._matroska is not None
         places = np.array([at for _, at in self._matroska.cues], dtype=np.int64)
+        times = np.array([time for time, _ in self._matroska.cues]) - self._origin
         # Several tracks, and several frames of one cluster, have entries of their own.
-        starts, nth = np.unique(places, return_index=True)
-        times = np.array([time for time, _ in self._matroska.cues])
-        due = np.minimum.reduceat(times, nth) - self._origin - _INTERLEAVE_SECONDS
-        starts = np.concatenate(([self._matroska.first_cluster], starts))
-        due = np.maximum(np.concatenate(([0.0], due)), 0.0)
-        return Packets(starts, np.append(starts[1:], self._size), due)
+        places, nth = np.unique(places, return_index=True)
+        times = need_times(np.minimum.reduceat(times, nth).tolist())
+        cell = cell_bytes_for(self._size)
+        starts = np.arange(self._matroska.first_cluster // cell, -(-self._size // cell)) * cell
+        before = np.searchsorted(places, starts, side="right") - 1
+        step = np.where(before >= 0, times[before], 0.0) - _INTERLEAVE_SECONDS
+        end = max((self._container.duration or 0) / 1e6, float(times[-1]))
+        line = np.interp(starts, [*places, self._size], [*times, end]) - _KEY_FRAME_SECONDS
+        due = np.maximum(np.maximum(step, line), 0.0)
+        return Packets(starts, np.minimum(starts + cell, self._size), due)
 
     def _first_picture(self) -> list[tuple[int, int]]:
         assert self._matroska is not None

@@ -162,6 +162,23 @@ class TestArrivingFilms:
         assert len(touched) <= 4
         assert timemap.film_bytes > 10 * 65536
 
+    @pytest.mark.slow
+    def test_a_film_of_one_key_frame_need_not_be_here_whole_before_it_starts(self, tmp_path):
+        """Its Matroska index has one entry; the pictures after it are still due one by one."""
+        path = write_film(tmp_path / "one.mkv", gop=10_000, seconds=16)
+        with path.open("rb") as file:
+            timemap = probe(file).timemap
+        late = [
+            start
+            for start, end, shown, _ in packets_of(path)
+            if timemap.time_of(end - 1) > max(0, shown)
+        ]
+
+        assert timemap.source == "matroska"
+        assert timemap.byte_of(0.0) < timemap.film_bytes / 2
+        assert timemap.due[-2] > 9
+        assert late == []
+
     def test_file_objects_stay_open(self, films):
         with films["front.mp4"].open("rb") as file:
             probe(file)
