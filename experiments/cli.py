@@ -124,6 +124,7 @@ def demo_command(
         if not as_json:
             notes.print(line, highlight=False, soft_wrap=True)
 
+    _interrupt_on_sigterm()
     if film is None:
         spec = FilmSpec(duration_seconds=duration_seconds)
         film = _with_bar(notes, "making a film", lambda tell: cached_film(_FILMS, spec, tell))
@@ -303,6 +304,7 @@ async def _run_demo(demo: Demo, console: Console | None) -> dict[str, Any]:
 
 
 def _interrupt_on_sigterm() -> None:
+    """Make SIGTERM clean up as Ctrl-C does."""
     signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
 
 
