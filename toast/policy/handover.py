@@ -140,13 +140,15 @@ def due_orders(  # noqa: PLR0917 - the contract of the rooms: callers may pass t
         size = _bytes(geometry, piece, missing)
         if not size:
             continue  # all here: it is being checked
+        needed = fixed + (before + size) / rate
+        nobody = _nobody_has(view, piece)
         reason = None
         if slack <= 0 and not started:
             reason = Reason.SEEK if seeking else Reason.STARTUP
-        elif slack <= fixed + (before + size) / rate:
-            reason = Reason.URGENT
-        elif slack <= settings.ahead_seconds and _nobody_has(view, piece):
+        elif nobody and slack <= max(needed, settings.ahead_seconds):
             reason = Reason.NO_SOURCE
+        elif slack <= needed:
+            reason = Reason.URGENT
         if reason is not None:
             orders.append(make_order(piece, missing, reason, slack))
             before += size
