@@ -28,7 +28,7 @@ async def follow(demo: Demo, console: Console) -> None:
                 console.print(_line(demo), highlight=False, soft_wrap=True)
     with Live(console=console, auto_refresh=False, transient=True) as live:
         while True:
-            live.update(_picture(demo), refresh=True)
+            live.update(_picture(demo, console.width), refresh=True)
             await asyncio.sleep(_LIVE_SECONDS)
 
 
@@ -98,28 +98,30 @@ def _sum(demo: Demo, name: str) -> int:
     return sum(int(viewer.progress.get(name) or 0) for viewer in demo.viewers)
 
 
-def _picture(demo: Demo) -> Group:
-    table = Table(box=None, pad_edge=False)
+def _picture(demo: Demo, width: int) -> Group:
+    bar_width = 4 if width < 100 else 20
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("viewer", no_wrap=True)
     table.add_column("playhead", no_wrap=True)
-    for heading in ("buffer", "peers", "seed", "origin", "down", "up", "stalls"):
-        table.add_column(heading, justify="right", no_wrap=True, min_width=7)
+    for heading in ("buffer", "peers", "seed", "origin", "down", "up", "stall"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for viewer in demo.viewers:
-        table.add_row(*_row(viewer, demo))
+        table.add_row(*_row(viewer, demo, bar_width))
     title = f"{demo.film.name}, {format_bytes(demo.film_bytes)}, {format_rate(demo.bit_rate)}"
     clock = format_seconds(_elapsed(demo))
-    return Group(Text(f"{title}   {clock}"), table)
+    return Group(Text(f"{title}   {clock}   (* with a decoder)"), table)
 
 
-def _row(viewer: ViewerState, demo: Demo) -> Sequence[str]:
-    name = viewer.name + (" (decoder)" if viewer.gateway else "")
+def _row(viewer: ViewerState, demo: Demo, bar_width: int) -> Sequence[str]:
+    name = viewer.name + (" *" if viewer.gateway else "")
     facts = viewer.progress
     if viewer.report is None and not facts:
         wait = max(0.0, viewer.arrives_seconds - _elapsed(demo))
         return [name, "starting" if viewer.started else f"comes in {wait:.0f} s"]
     done = viewer.report is not None
     share = 1.0 if done else min(1.0, viewer.position_seconds / demo.info.duration)
-    bar = "#" * round(24 * share) + "." * (24 - round(24 * share))
+    filled = round(bar_width * share)
+    bar = "#" * filled + "." * (bar_width - filled)
     where = "done" if done else format_seconds(viewer.position_seconds)
     counts = [
         format_bytes(float(facts.get(f"bytes_from_{name}") or 0))

@@ -80,13 +80,27 @@ async def test_a_terminal_shows_every_viewer_in_its_state(demo):
     text = await shown(demo, terminal=True)
     assert "viewer-1" in text
     assert "done" in text
-    assert "viewer-3 (decoder)" in text
+    assert "viewer-3 *" in text
     assert "starting" in text
     assert "comes in 3000 s" in text or "comes in 2999 s" in text
-    assert "############............ 0:03" in text
+    assert "##########.......... 0:03" in text
     assert "1.2 s" in text
     assert "400 kB" in text
     assert "1 Mb/s" in text
+
+
+async def test_eighty_columns_are_enough(demo):
+    """Nothing is cut off, and rates of three digits have room."""
+    demo.viewers[1].progress = PROGRESS | {
+        "down_rate": 123_000.0,
+        "up_rate": 124_000.0,
+        "bytes_from_seed": 10_100_000,
+        "bytes_from_origin": 10_100_000,
+    }
+    text = await shown(demo, terminal=True, width=80)
+    assert "\u2026" not in text
+    assert "##.. 0:03" in text
+    assert "984 kb/s 992 kb/s" in text
 
 
 async def test_elsewhere_there_is_a_line_now_and_then(demo, monkeypatch):
