@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.bound import Behaviour, Scenario, ViewerPlan, evenly_spaced, offload_bound
@@ -115,6 +115,8 @@ def test_finer_pieces_agree_with_coarse_ones():
     assert coarse == pytest.approx(fine, abs=0.01)
 
 
+@pytest.mark.slow
+@settings(deadline=None)
 @given(
     arrivals=st.lists(st.floats(0, 90), min_size=1, max_size=6),
     upload=st.floats(0, 3),

@@ -73,6 +73,7 @@ def test_the_index_stands_where_it_was_asked_to(tmp_path):
     assert decode(front) == decode(back)
 
 
+@pytest.mark.slow
 def test_equal_specs_give_equal_bytes_and_seeds_tell_films_apart(tmp_path):
     def digest(seed):
         path = make_film(tmp_path / "film.mp4", FilmSpec(seed=seed, **SHORT))
@@ -85,7 +86,11 @@ def test_equal_specs_give_equal_bytes_and_seeds_tell_films_apart(tmp_path):
 def test_no_two_seconds_look_alike(small_film):
     """A repeated or missing second must show: the clock and the ground both move."""
     with av.open(small_film) as film:
-        pictures = [frame.to_ndarray(format="gray") for frame in film.decode(video=0)][::25]
+        pictures = [
+            frame.to_ndarray(format="gray")
+            for number, frame in enumerate(film.decode(video=0))
+            if number % 25 == 0
+        ]
     for earlier, later in pairwise(pictures):
         assert abs(earlier.astype(int) - later).mean() > 4
         assert (abs(earlier[:28, :150].astype(int) - later[:28, :150]) > 100).any()

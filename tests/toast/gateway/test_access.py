@@ -1,7 +1,7 @@
 """Only this machine's players and pages get an answer."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toast.gateway.access import AccessRules
@@ -77,6 +77,7 @@ def test_only_local_origins_may_read_across_origins():
     assert LOOPBACK.cors_headers(None) == {}
 
 
+@settings(deadline=None)
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_any_text_gets_an_answer(host, origin):
     """Neither field can raise, and what is welcomed names loopback."""
