@@ -1,9 +1,11 @@
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from netem.errors import TopologyError
-from netem.topology import MAX_HOSTS, Host, LatencyClass, Path, Topology
+from netem.topology import MAX_CLASSES, MAX_HOSTS, Host, LatencyClass, Path, Topology
 from toast.common.errors import UsageError
 
 TOWN_AND_COUNTRY = """
@@ -90,6 +92,7 @@ HOST = "name = 'n'\n[classes.a]\n[[hosts]]\n{}\n"
         (CLASS.format("loss = 1.0"), r"classes\.a\.loss must be a fraction"),
         (CLASS.format("loss = nan"), r"classes\.a\.loss must be a fraction"),
         (CLASS.format("loss = '1%'"), r"classes\.a\.loss must be a fraction"),
+        (CLASS.format("loss = false"), r"classes\.a\.loss must be a fraction"),
         (CLASS.format("loss = true"), r"classes\.a\.loss must be a fraction"),
         (CLASS.format("rate = '10'"), r"classes\.a\.rate: '10' is not a rate"),
         (CLASS.format("rate = '0Mbps'"), r"classes\.a\.rate must be above 0"),
@@ -126,6 +129,28 @@ def test_an_error_names_the_field(text, named):
 def test_unknown_classes_have_no_path():
     with pytest.raises(TopologyError, match=r"classes\.moon"):
         Topology.from_toml(TOWN_AND_COUNTRY).path("town", "moon")
+
+
+def test_a_small_file_cannot_ask_for_endless_memory():
+    """Three million hosts; refused while they are counted, not after."""
+    crowd = "[[hosts]]\nname = 'h{0}'\nclass = 'a'\ncount = 6000\n"
+    text = "name = 'n'\n[classes.a]\n" + "".join(crowd.format(n) for n in range(500))
+    tracemalloc.start()
+    try:
+        with pytest.raises(TopologyError, match="hosts: at most 10000"):
+            Topology.from_toml(text)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_too_many_made_by_code_are_refused_too():
+    hosts = tuple(Host(f"h{number}", "a") for number in range(MAX_HOSTS + 1))
+    with pytest.raises(TopologyError, match="hosts: at most 10000, not 10001"):
+        Topology("n", (LatencyClass("a"),), hosts)
+    classes = tuple(LatencyClass(f"c{number}") for number in range(MAX_CLASSES + 1))
+    with pytest.raises(TopologyError, match="classes: at most 100, not 101"):
+        Topology("n", classes, (Host("h", "c0"),))
 
 
 def test_two_classes_of_one_name_are_refused():

@@ -25,7 +25,7 @@ def test_the_marked_line_is_found_among_a_consoles_noise():
         ("print('Kernel panic')", "its last words: Kernel panic"),
         ("pass", "its last words: nothing at all"),
         (f"print('{MARK}{{half')", "ended without a result"),
-        ("print('x' * 10_000)", "x" * 200 + "$"),
+        ("print('x' * 10_000)", "its last words: x{200}$"),
     ],
 )
 def test_a_trial_without_result_is_an_error_with_its_last_words(code, said):
