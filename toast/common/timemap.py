@@ -225,8 +225,10 @@ class TimeMap:
         """
         if not isinstance(value, Mapping):
             raise UsageError("time map: not a dictionary")
-        fields = {k.encode() if isinstance(k, str) else k: v for k, v in value.items()}
-        if _int(fields, b"version", 1) != _VERSION:
+        fields = {
+            k.encode("utf-8", "replace") if isinstance(k, str) else k: v for k, v in value.items()
+        }
+        if _int(fields, b"version", _MAX_MS) != _VERSION:
             raise UsageError("time map: made by a later version of this program; please update")
         film_bytes = _int(fields, b"film bytes", _MAX_FILM_BYTES)
         cell = _int(fields, b"cell", _MAX_FILM_BYTES)

@@ -225,6 +225,8 @@ class _Reading:
         """Every sample as MP4's sample tables give it; the times are those of decoding."""
         rows: list[tuple[int, int, float]] = []
         first: list[tuple[int, int]] = []
+        if not len(self._video.index_entries):
+            return rows, first
         for stream in self._container.streams:
             base = float(stream.time_base or 0)
             entries = [
@@ -239,8 +241,6 @@ class _Reading:
             if stream in (self._video, self._audio):
                 first.append(entries[0][:2])
             rows += entries
-        if not any(first):
-            return [], []
         return rows, first
 
     def _from_demux(

@@ -259,7 +259,11 @@ class TestEncoding:
             TimeMap.from_bencodable(value)
         assert "\n" not in str(caught.value)
 
-    @pytest.mark.parametrize("value", [None, 5, b"x", [], {}, {1: 2}])
+    def test_a_map_of_the_future_asks_for_an_update(self):
+        with pytest.raises(UsageError, match="please update"):
+            TimeMap.from_bencodable(make([0]).to_bencodable() | {b"version": 2})
+
+    @pytest.mark.parametrize("value", [None, 5, b"x", [], {}, {1: 2}, {"\ud800": 1}])
     def test_what_is_no_map_at_all_is_refused(self, value):
         with pytest.raises(UsageError):
             TimeMap.from_bencodable(value)

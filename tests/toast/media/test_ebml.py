@@ -88,6 +88,15 @@ def test_a_stale_hint_is_not_believed():
     assert read(data).cues == ()
 
 
+def test_hints_that_cannot_be_read_are_left_out():
+    seek = element(SEEK_HEAD, element(0x4DBB, b"\x53\xac\xff") + element(0x4DBB, size=9999))
+    endless = element(SEEK_HEAD, b"\x4d\xbb\xff")
+    for head in (seek, endless):
+        body = head + element(INFO) + element(CLUSTER, bytes(50))
+
+        assert read(HEAD + element(SEGMENT, body)).cues == ()
+
+
 def test_a_live_recording_has_no_sizes_and_no_index():
     unknown = (1 << 56) - 1
     body = element(INFO) + element(CLUSTER, bytes(50), size=unknown)

@@ -225,6 +225,15 @@ def mutilated(tmp_path, name, data):
 
 
 class TestBadFiles:
+    def test_a_recording_that_never_got_its_media_data(self, films, tmp_path):
+        """Its header promises a film; reading it from end to end finds no packet."""
+        data = films["film.mkv"].read_bytes()
+        first = data.index(b"\x1f\x43\xb6\x75")
+        path = mutilated(tmp_path, "header.mkv", data[: first + 4] + b"\x80" + bytes(200))
+
+        with pytest.raises(MediaError, match=r"header.mkv is cut short"):
+            probe(path)
+
     @pytest.mark.parametrize("as_object", [False, True])
     @pytest.mark.parametrize(
         ("source", "change", "said"),
@@ -237,6 +246,7 @@ class TestBadFiles:
             ("end.mp4", lambda d: d[: len(d) // 2], "is cut short: its mdat box ends"),
             ("end.mp4", lambda d: d[: d.index(b"moov") - 4], "has no index"),
             ("end.mp4", lambda d: d[: d.index(b"moov") - 2], "is cut short: its last box"),
+            ("fragmented.mp4", lambda d: d[: d.index(b"moof") - 4], "does not say how long it is"),
             ("film.mkv", lambda d: d[: len(d) // 2], "is cut short: it should end at byte"),
             ("film.mkv", lambda d: d[:20], "is cut short"),
             ("film.mkv", lambda d: b"\x1a\x45\xdf\xa3" + b"\xff" * 400, "not a film"),
