@@ -49,9 +49,7 @@ def _tracker() -> None:
     show_default=True,
     help="How often clients shall announce, such as 30s.",
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help="One JSON object per line on standard output."
-)
+@click.option("--json", "as_json", is_flag=True, help="One JSON line when it listens.")
 def serve(host: str, port: int, interval_seconds: float, *, as_json: bool) -> None:
     """Answer announces and scrapes until interrupted.
 
@@ -80,15 +78,13 @@ async def _serve_until_signal(settings: TrackerSettings, *, as_json: bool) -> No
         else:
             click.echo(f"listening; announce URL: {server.announce_url}  (Ctrl-C stops)")
         await stop.wait()
-        _say_goodbye(server, as_json=as_json)
+        if not as_json:  # a program has read its one line, and may have closed the pipe since
+            _say_goodbye(server)
 
 
-def _say_goodbye(server: TrackerServer, *, as_json: bool) -> None:
+def _say_goodbye(server: TrackerServer) -> None:
     numbers = server.statistics()
-    if as_json:
-        print_json({"event": "stopped", **numbers})
-    else:
-        click.echo(
-            f"stopped after {numbers['announces']} announces and {numbers['scrapes']} scrapes, "
-            f"{format_bytes(numbers['bytes_sent'])} sent"
-        )
+    click.echo(
+        f"stopped after {numbers['announces']} announces and {numbers['scrapes']} scrapes, "
+        f"{format_bytes(numbers['bytes_sent'])} sent"
+    )

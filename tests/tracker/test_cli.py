@@ -29,7 +29,9 @@ def start():
     for process in running:
         if process.poll() is None:
             process.kill()
-        process.communicate()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
 
 
 @pytest.mark.slow
@@ -43,11 +45,18 @@ def test_serves_as_a_process_until_a_signal(start, number):
     with urllib.request.urlopen(listening["announce_url"] + query, timeout=10) as response:
         assert b"8:intervali10e" in response.read()
     process.send_signal(number)
-    rest, complaints = process.communicate(timeout=10)
+    assert process.communicate(timeout=10) == ("", "")
     assert process.returncode == 0
-    assert complaints == ""
-    stopped = json.loads(rest)
-    assert (stopped["event"], stopped["announces"]) == ("stopped", 1)
+
+
+@pytest.mark.slow
+def test_a_program_may_close_the_pipe_after_the_first_line(start):
+    process = start("--port", "0", "--json")
+    process.stdout.readline()
+    process.stdout.close()
+    process.terminate()
+    assert process.wait(timeout=10) == 0
+    assert process.stderr.read() == ""
 
 
 @pytest.mark.slow
