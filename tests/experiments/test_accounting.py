@@ -1,6 +1,7 @@
 """The figures of a run follow from reports and counters by the formulas of docs/measures.md."""
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -181,3 +182,8 @@ def test_a_missing_field_is_named_and_nobody_is_no_run():
         ViewerReport.from_event({k: v for k, v in EVENT.items() if k != "arrived_at"}, viewer="v")
     with pytest.raises(LabError, match="nobody watched"):
         run([])
+
+
+def test_every_figure_is_explained():
+    explained = (Path(__file__).parents[2] / "docs" / "measures.md").read_text()
+    assert [name for name in run([report()]) if f"`{name}`" not in explained] == []
