@@ -1,7 +1,7 @@
 import tracemalloc
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netem.errors import TopologyError
@@ -168,6 +168,7 @@ CLASSES = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(first=CLASSES, second=CLASSES)
 def test_there_and_back_is_the_same_from_either_end(first, second):
     near = LatencyClass("near", first.delay_seconds, first.jitter_seconds, first.loss, first.rate)
@@ -180,6 +181,7 @@ def test_there_and_back_is_the_same_from_either_end(first, second):
     assert there.loss <= first.loss + second.loss + 1e-12
 
 
+@settings(deadline=None)
 @given(text=st.text(max_size=200))
 def test_no_text_does_worse_than_being_refused(text):
     with pytest.raises(TopologyError):

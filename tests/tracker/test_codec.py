@@ -4,7 +4,7 @@ from urllib.parse import quote_from_bytes
 
 import bencode2
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tracker.codec import (
@@ -117,6 +117,7 @@ WISHES = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(wish=WISHES)
 def test_whatever_a_client_can_mean_is_read_back(wish):
     query = (
@@ -135,6 +136,7 @@ JUNK = st.lists(st.tuples(NAMES, st.binary(max_size=30))).map(
 )
 
 
+@settings(deadline=None)
 @given(query=st.binary(max_size=300) | JUNK)
 @example(query=REQUIRED.encode() + b"&ip=%ff%fe")
 @example(query=REQUIRED.encode() + b"&ip=1.2.3.4%2531")
