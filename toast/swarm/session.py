@@ -91,7 +91,8 @@ class SwarmSession:
         """
         where = f"{self.settings.listen_host}:{self.settings.listen_port}"
         try:
-            await asyncio.wait_for(asyncio.shield(self._listen_result), _LISTEN_SECONDS)
+            async with asyncio.timeout(_LISTEN_SECONDS):
+                await asyncio.shield(self._listen_result)
         except TimeoutError as error:
             raise SwarmError(f"cannot listen for peers on {where}") from error
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import numpy as np
 
+from toast.common.waiting import wait_event
 from toast.policy.neighbours import Candidate, Neighbours
 from toast.swarm import Announcer, FilmSwarm, Peer, SwarmError, SwarmSession
 
@@ -88,12 +90,21 @@ class Neighbourhood:
         self._hope_until = clock() + patience_seconds
         self.last_error: str | None = None
 
-    @property
-    def hopeful(self) -> bool:
-        """Whether neighbours are expected any moment: asked for, and not there yet."""
-        if self._connected or not self._announcers:
-            return False
-        return self._clock() < self._hope_until
+    def lead_seconds(self, own_position: float) -> float:
+        """How far the foremost neighbour watches ahead of us, in film seconds.
+
+        What it needs, it will have that long before we need it. 0 while neighbours are expected
+        any moment, +inf if nobody watches ahead of us: then waiting brings nothing.
+        """
+        now = self._clock()
+        if not self._connected and self._announcers and now < self._hope_until:
+            return 0.0
+        leads = [
+            peer.playhead + now - seen - own_position
+            for address, (peer, seen) in self._known.items()
+            if address in self._connected and peer.playhead is not None and not peer.operator
+        ]
+        return max((lead for lead in leads if lead > 0), default=math.inf)
 
     def wake(self) -> None:
         """Someone came or went: choose again."""
@@ -115,10 +126,7 @@ class Neighbourhood:
                     swarm.connect(address)
                 if not self._connected:
                     next_announce = min(next_announce, self._announced_at + _LONELY_SECONDS)
-                with contextlib.suppress(TimeoutError):
-                    wait = max(0.05, min(1.0, next_announce - self._clock()))
-                    await asyncio.wait_for(self._wake.wait(), wait)
-                self._wake.clear()
+                await wait_event(self._wake, max(0.05, min(1.0, next_announce - self._clock())))
                 if self._clock() >= next_announce:
                     next_announce = self._clock() + await self._announce_all(watching, event="")
         finally:

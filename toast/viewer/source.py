@@ -205,7 +205,8 @@ async def _metadata_from_peers(
                 continue  # another tracker may know more
             for peer in answer.peers:
                 handle.connect_peer(peer.address)
-        await asyncio.wait_for(received, _METADATA_SECONDS)
+        async with asyncio.timeout(_METADATA_SECONDS):
+            await received
         info = handle.torrent_file()
         torrent = lt.bencode(lt.create_torrent(info).generate())
     except TimeoutError as error:

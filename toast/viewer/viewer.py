@@ -7,7 +7,6 @@ piece wakes the readers that wait for it at once, and then this loop.
 """
 
 import asyncio
-import contextlib
 import hashlib
 import math
 import time
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from toast.common.geometry import BLOCK_BYTES
 from toast.common.timemap import TimeMap
+from toast.common.waiting import wait_event
 from toast.media import probe
 from toast.origin import OriginClient, OriginError
 from toast.policy.buffer import Buffer, Unlimited
@@ -192,9 +192,7 @@ class Viewer:
     async def _control(self) -> None:
         while not self._finished():
             wait = self._step()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), wait)
-            self._wake.clear()
+            await wait_event(self._wake, wait)
 
     def _finished(self) -> bool:
         if self._stop.is_set() or self._failure is not None:
@@ -309,10 +307,12 @@ class Viewer:
                 return np.ones(self._geometry.blocks_in(piece), dtype=np.bool_)
             return known
 
-        settings, estimate = self.settings.hand_over, origin.estimate()
-        if self._neighbourhood.hopeful:
-            # Neighbours are on their way: that nobody has a piece yet means nothing.
-            settings = replace(settings, ahead_seconds=0.0)
+        # That nobody has a piece yet means nothing while neighbours are on their way, or while
+        # one who watches ahead of us has still to get it for itself.
+        patience = self._neighbourhood.lead_seconds(self.playhead.position)
+        settings = self.settings.hand_over
+        settings = replace(settings, ahead_seconds=min(settings.ahead_seconds, patience))
+        estimate = origin.estimate()
         seeking = self.playhead.start_seconds is not None
         orders = due_orders(
             view,
