@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 import av
 import av.error
@@ -124,7 +124,9 @@ class _Unowned:
 def _opened(file: BinaryIO, name: str) -> Iterator[InputContainer]:
     """FFmpeg's view of a file; its errors become ours, those of the file object pass through."""
     try:
-        with av.open(_Unowned(file), "r", container_options=dict(_OPTIONS)) as container:
+        with av.open(
+            _Unowned(file), "r", container_options=dict(_OPTIONS), metadata_errors="replace"
+        ) as container:
             yield container
     except av.error.FFmpegError as error:
         reason = (error.strerror or str(error)).lower()
@@ -164,7 +166,10 @@ class _Reading:
         if not pictures:
             raise MediaError(f"{name} has no video track")
         self._video = pictures[0]
-        self._audio = next(iter(container.streams.audio), None)
+        if self._video.codec_context is None:
+            raise MediaError(f"{name} has a video track in a format that is not known here")
+        sounds = [stream for stream in container.streams.audio if stream.codec_context is not None]
+        self._audio = sounds[0] if sounds else None
 
     def info(self) -> MediaInfo:
         label = _NAMES.get(self._container.format.name.split(",")[0], "other")
@@ -249,7 +254,7 @@ class _Reading:
         """Every packet, by reading the film from end to end; and where the last one ends."""
         places: dict[int, list[tuple[int, int]]] = {}
         shown: dict[int, list[float]] = {}
-        for packet in self._container.demux():
+        for packet in _all_packets(self._container):
             stamp = packet.pts if packet.pts is not None else packet.dts
             if packet.pos is None or packet.pos < 0 or packet.size == 0 or stamp is None:
                 continue
@@ -311,6 +316,20 @@ class _Reading:
             if packet.pos is not None and packet.pos >= 0 and packet.size:
                 return [(self._matroska.first_cluster, min(packet.pos + packet.size, self._size))]
         return []
+
+
+def _all_packets(
+    container: InputContainer,
+) -> Iterator["av.Packet[Any]"]:  # a type only in the stubs: quoted
+    """Every packet of the tracks that the container named when it was opened.
+
+    MPEG streams may add tracks on the way. The binding leaves their packets out, but at the very
+    end it looks for these tracks in its own list.
+    """
+    try:
+        yield from container.demux()
+    except IndexError:
+        return
 
 
 def _stretched(spans: list[tuple[int, int]], size: int) -> list[tuple[int, int]]:

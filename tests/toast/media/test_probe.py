@@ -224,6 +224,26 @@ def mutilated(tmp_path, name, data):
     return path
 
 
+class TestOddFiles:
+    """Not as the book says, and still films."""
+
+    def test_a_title_that_is_no_utf_8(self, films, tmp_path):
+        data = films["film.mkv"].read_bytes()
+        spoiled = data.replace(b"Lavf", b"L\xe4vf")
+        assert spoiled != data
+
+        assert probe(mutilated(tmp_path, "latin.mkv", spoiled)).frames == SECONDS * FPS
+
+    def test_a_track_that_appears_on_the_way(self, films, tmp_path):
+        silent = write_film(tmp_path / "silent.ts", acodec=None, seconds=1)
+        data = silent.read_bytes() * 8 + films["film.ts"].read_bytes()
+        info = probe(mutilated(tmp_path, "joined.ts", data))
+
+        assert info.video_codec == "h264"
+        assert info.timemap.source == "mpegts"
+        assert info.timemap.film_bytes == len(data)
+
+
 class TestBadFiles:
     def test_a_recording_that_never_got_its_media_data(self, films, tmp_path):
         """Its header promises a film; reading it from end to end finds no packet."""
@@ -294,6 +314,17 @@ class TestBadFiles:
 
         with pytest.raises(MediaError, match="not a film"):
             probe(path)
+
+    def test_a_video_format_that_ffmpeg_does_not_know(self, films, tmp_path):
+        data = films["front.mp4"].read_bytes().replace(b"avc1", b"zzzz")
+
+        with pytest.raises(MediaError, match="has a video track in a format that is not known"):
+            probe(mutilated(tmp_path, "strange.mp4", data))
+
+    def test_a_sound_format_that_ffmpeg_does_not_know_is_no_reason_to_refuse(self, films, tmp_path):
+        data = films["film.mkv"].read_bytes().replace(b"A_AAC", b"A_ZZZ")
+
+        assert probe(mutilated(tmp_path, "strange.mkv", data)).audio_codec is None
 
     def test_a_path_that_is_not_there(self, tmp_path):
         with pytest.raises(MediaError, match=r"none.mp4 cannot be read: No such file"):
