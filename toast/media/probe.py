@@ -104,11 +104,24 @@ def _probe(file: BinaryIO, name: str, *, thorough: bool) -> MediaInfo:
     size = file.seek(0, 2)
     if size == 0:
         raise MediaError(f"{name} is empty (0 bytes)")
+    _check_riff(file, size, name)
     mp4 = boxes.read_layout(file, size, name)
     matroska = None if mp4 else ebml.read_layout(file, size, name)
     file.seek(0)
     with _opened(file, name) as container:
         return _Reading(container, name, size, mp4, matroska, thorough=thorough).info()
+
+
+def _check_riff(file: BinaryIO, size: int, name: str) -> None:
+    """AVI: the outermost chunk says how long the file is meant to be."""
+    file.seek(0)
+    head = file.read(12)
+    if head[:4] == b"RIFF" and head[8:] == b"AVI ":
+        end = 8 + int.from_bytes(head[4:8], "little")
+        if end > size:
+            raise MediaError(
+                f"{name} is cut short: it should end at byte {end}, and ends at {size}"
+            )
 
 
 class _Unowned:

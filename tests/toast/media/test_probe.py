@@ -3,6 +3,8 @@ import io
 import av
 import numpy as np
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from toast.common.geometry import Geometry
 from toast.common.timemap import TimeMap
@@ -269,6 +271,7 @@ class TestBadFiles:
             ("fragmented.mp4", lambda d: d[: d.index(b"moof") - 4], "does not say how long it is"),
             ("film.mkv", lambda d: d[: len(d) // 2], "is cut short: it should end at byte"),
             ("film.mkv", lambda d: d[:20], "is cut short"),
+            ("film.avi", lambda d: d[:-1], "is cut short: it should end at byte"),
             ("film.mkv", lambda d: b"\x1a\x45\xdf\xa3" + b"\xff" * 400, "not a film"),
         ],
     )
@@ -331,3 +334,29 @@ class TestBadFiles:
             probe(tmp_path / "none.mp4")
         with pytest.raises(MediaError, match="cannot be read: Is a directory"):
             probe(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["front.mp4", "end.mp4", "fragmented.mp4", "film.mkv", "film.avi"])
+def test_spoiled_bytes_end_in_a_film_or_in_one_line(films, tmp_path, name):
+    """A stranger's file, or a bad disk: header and index are where it hurts."""
+    whole = films[name].read_bytes()
+
+    @settings(max_examples=40, deadline=None, derandomize=True, phases=(Phase.generate,))
+    @given(st.lists(st.tuples(st.integers(-4000, 4000), st.integers(0, 255)), max_size=20))
+    def check(changes):
+        data = bytearray(whole)
+        for at, value in changes:
+            data[at] = value
+        for film in (io.BytesIO(bytes(data)), mutilated(tmp_path, name, bytes(data))):
+            try:
+                info = probe(film)
+            except MediaError as error:
+                refusals.append(str(error))
+            else:
+                films_read.append(info.timemap.film_bytes)
+
+    refusals, films_read = [], []
+    check()
+    assert set(films_read) == {len(whole)}
+    assert all("\n" not in line for line in refusals)
