@@ -211,8 +211,20 @@ def serve_command(store: Path, as_json: bool, **options: Any) -> None:
         seed = "" if listening.seed_port is None else f", seed on port {listening.seed_port}"
         click.echo(f"serving {listening.titles} titles on {listening.url}{seed}; Ctrl-C stops")
 
-    with open_store(store) as opened:
-        asyncio.run(_until_signal(lambda stop: serve(opened, settings, ready=ready, stop=stop)))
+    with open_store(store) as opened, asyncio.Runner(loop_factory=_new_loop) as runner:
+        runner.run(_until_signal(lambda stop: serve(opened, settings, ready=ready, stop=stop)))
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """The faster loop: uvloop gives 1.1 times the ranges of 64 KiB and as many of 1 MiB.
+
+    Measured by benchmarks/bench_http_ranges.py.
+    """
+    if sys.platform == "win32":
+        return asyncio.new_event_loop()
+    import uvloop  # noqa: PLC0415 - there is none for every platform
+
+    return uvloop.new_event_loop()
 
 
 async def _until_signal(run: Callable[[asyncio.Event], Any]) -> None:

@@ -259,30 +259,28 @@ class Seed:
         while True:
             title, number, failed = await self._faults.get()
             seeding = self._seeding[title.id]
-            # One fault is often many (a disk that went away), and many faults are often one.
             if seeding.handle is None or seeding.disks[number] != failed:
-                continue
-            lost = await asyncio.to_thread(self._lost_replicas, seeding, failed)
+                continue  # mended already, with another fault
+            # One fault is often many: every re-adding costs all connections, so look around first.
+            lost = {number} | await asyncio.to_thread(self._lost_extents, seeding)
             load = Counter(disk for disk in seeding.disks if disk is not None)
-            for each in sorted(lost | {number}):
+            for each in sorted(lost):
                 seeding.disks[each] = await self._good_replica(
-                    title, title.extents[each], load, avoid=failed
+                    title, title.extents[each], load, avoid=seeding.disks[each]
                 )
             self._session.remove_torrent(seeding.handle)
             seeding.handle = None
             self._add(seeding)
 
-    def _lost_replicas(self, seeding: _Seeding, disk: int) -> set[int]:
-        """Extents on offer from this disk whose files are gone or have another size."""
+    def _lost_extents(self, seeding: _Seeding) -> set[int]:
+        """Extents whose files on offer are gone or have another size."""
         lost = set()
-        for extent, chosen in zip(seeding.title.extents, seeding.disks, strict=True):
-            path = self._store.replica_path(seeding.title, extent, disk)
-            if chosen == disk and path is not None:
-                try:
-                    if path.stat().st_size != extent.size:
-                        lost.add(extent.number)
-                except OSError:
-                    lost.add(extent.number)
+        for extent, disk in zip(seeding.title.extents, seeding.disks, strict=True):
+            path = None
+            if disk is not None:
+                path = self._store.replica_path(seeding.title, extent, disk)
+            if path is not None and not _has_size(path, extent.size):
+                lost.add(extent.number)
         return lost
 
     def _add(self, seeding: _Seeding) -> None:
@@ -368,3 +366,10 @@ def _limit_every_address(session: Any) -> None:
     rules.add_rule("0.0.0.0", "255.255.255.255", global_class)  # noqa: S104 - a range, not a bind
     rules.add_rule("::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", global_class)
     session.set_peer_class_filter(rules)
+
+
+def _has_size(path: Path, size: int) -> bool:
+    try:
+        return path.stat().st_size == size
+    except OSError:
+        return False

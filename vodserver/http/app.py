@@ -89,6 +89,8 @@ class HttpServer:
             self._server.close()
             self._server = None
         await self._runner.cleanup()
+        if self._gate is not None:
+            await self._gate.close()
 
     def statistics(self) -> HttpStatistics:
         """What was done so far."""

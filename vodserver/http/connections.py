@@ -61,6 +61,8 @@ class Gate:
         self._limit = limit
         self._header_timeout = header_timeout
         self._open: set[_Connection] = set()
+        self._refusals: set[_Refusal] = set()
+        self._empty = asyncio.Event()
         self._sent = 0
         self._accepted = 0
         self._refused = 0
@@ -69,7 +71,9 @@ class Gate:
         """The protocol of a new connection."""
         if len(self._open) >= self._limit:
             self._refused += 1
-            return _Refusal(self)
+            refusal = _Refusal(self)
+            self._refusals.add(refusal)
+            return refusal
         self._accepted += 1
         connection = _Connection(self, self._make_protocol(), self._header_timeout)
         self._open.add(connection)
@@ -84,9 +88,23 @@ class Gate:
         """Count bytes handed to the network; negative for those lost with their connection."""
         self._sent += sent
 
-    def leave(self, connection: "_Connection") -> None:
+    def leave(self, connection: "_Connection | _Refusal") -> None:
         """Forget a connection that ended."""
-        self._open.discard(connection)
+        if isinstance(connection, _Connection):
+            self._open.discard(connection)
+        else:
+            self._refusals.discard(connection)
+        if not self._open and not self._refusals:
+            self._empty.set()
+
+    async def close(self) -> None:
+        """Cut every connection that is left, and wait until the last is gone."""
+        self._empty.clear()
+        left: list[_Connection | _Refusal] = [*self._open, *self._refusals]
+        for connection in left:
+            connection.cut()
+        if self._open or self._refusals:
+            await self._empty.wait()
 
 
 class _Refusal(asyncio.Protocol):
@@ -94,12 +112,20 @@ class _Refusal(asyncio.Protocol):
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
+        self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        plain = cast("asyncio.Transport", transport)
-        plain.write(_FULL)
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.write(_FULL)
         self._gate.count(len(_FULL))
-        plain.close()
+        self._transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's protocol
+        self._gate.leave(self)
+
+    def cut(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
 
 
 class _Connection(asyncio.Protocol):
@@ -141,8 +167,12 @@ class _Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.settle(exc)
             self._transport = None
-        self._gate.leave(self)
         self._inner.connection_lost(exc)
+        self._gate.leave(self)
+
+    def cut(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
 
     def _cut_if_silent(self) -> None:
         # Something was answered, or is being: from here aiohttp's own keep-alive clock runs.

@@ -282,10 +282,11 @@ def _clean_name(name: str) -> str:
     Raises:
         FilmError: nothing of it can.
     """
+    unprintable = {"Cc", "Cf", "Cs"}  # controls, invisible marks, halves of characters
     kept = "".join(
         c
         for c in " ".join(name.split())
-        if c not in "/\\" and unicodedata.category(c) not in {"Cc", "Cs", "Cf"}
+        if c not in "/\\" and unicodedata.category(c) not in unprintable
     )
     cleaned = " ".join(kept.split()).strip(".")[:_MAX_NAME].strip()
     if not cleaned:

@@ -56,7 +56,7 @@ def opened(home):
         yield store
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared(pristine):
     """The pristine store, opened once for tests that only read."""
     with pristine.open(make_disk=FileDisk) as store:
