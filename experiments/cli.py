@@ -35,7 +35,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="One line of JSON, 
 @click.group(name="toast-lab")
 @click.version_option(package_name="toast-vod", prog_name="toast-lab")
 def cli() -> None:
-    r"""Films, bounds and whole swarms of real programs to measure.
+    """Films, bounds and whole swarms of real programs to measure.
 
     \b
     Example:
@@ -108,7 +108,7 @@ def cli() -> None:
 def demo_command(
     film: Path | None, duration_seconds: float, behaviour: str, as_json: bool, **options: Any
 ) -> None:
-    r"""Put a film on a server and let viewers watch it: real programs, real sockets.
+    """Put a film on a server and let viewers watch it: real programs, real sockets.
 
     Ends with the figures as one line of JSON. Succeeds only if no viewer stalled, every film is
     bit-identical, every frame was decoded and nobody sent more than its cap.
@@ -171,7 +171,7 @@ def demo_command(
 )
 @_json
 def film_command(out: Path, as_json: bool, **options: Any) -> None:
-    r"""Make a film with a clock in its picture and a climbing tone, and write it to OUT.
+    """Make a film with a clock in its picture and a climbing tone, and write it to OUT.
 
     \b
     Example:
@@ -238,7 +238,7 @@ def bound_command(
     pieces: int,
     as_json: bool,
 ) -> None:
-    r"""The most that peers could deliver in a scenario, whatever they do.
+    """The most that peers could deliver in a scenario, whatever they do.
 
     \b
     Example:
@@ -268,7 +268,7 @@ def bound_command(
 @click.argument("url")
 @_json
 def decode_command(url: str, as_json: bool) -> None:
-    r"""Decode every frame of the film at URL, in its own time, as a player would.
+    """Decode every frame of the film at URL, in its own time, as a player would.
 
     \b
     Example:

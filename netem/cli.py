@@ -34,7 +34,8 @@ def _netem() -> None:
     """Emulated networks: which kinds work on this machine, and what a topology file means.
 
     \b
-    Example: toast-netem check
+    Example:
+      toast-netem check
     """
 
 
@@ -46,7 +47,8 @@ def check(*, as_json: bool) -> None:
     Exit code 0 if at least one works.
 
     \b
-    Example: toast-netem check --json
+    Example:
+      toast-netem check --json
     """
     machine = describe_machine()
     reports = []
@@ -73,7 +75,8 @@ def show(file: Path, *, as_json: bool) -> None:
     """Read a topology file and show its classes and the round trips between them.
 
     \b
-    Example: toast-netem show town-and-country.toml
+    Example:
+      toast-netem show town-and-country.toml
     """
     topology = Topology.from_toml(_read_bounded(file))
     if as_json:

@@ -28,7 +28,8 @@ def _tracker() -> None:
     """A BitTorrent tracker for swarms that play films.
 
     \b
-    Example: toast-tracker serve --port 6969
+    Example:
+      toast-tracker serve --port 6969
     """
 
 
@@ -56,7 +57,8 @@ def serve(host: str, port: int, interval_seconds: float, *, as_json: bool) -> No
     Listens on loopback unless told otherwise. SIGINT and SIGTERM stop it cleanly.
 
     \b
-    Example: toast-tracker serve --host 0.0.0.0 --port 6969 --interval 30s
+    Example:
+      toast-tracker serve --host 0.0.0.0 --port 6969 --interval 30s
     """
     shortest = min(interval_seconds, TrackerSettings().min_interval_seconds)
     settings = TrackerSettings(

@@ -34,13 +34,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedSettings:
-    """How the seed behaves: see `ServeSettings` for the meanings and defaults."""
+    """How the seed behaves; `ServeSettings` has the defaults."""
 
     host: str
+    """IP address to listen on."""
     port: int
+    """TCP port; 0 takes any free one."""
     upload: float | None
+    """Most that is sent, bytes per second, protocol included, also on loopback; None: no limit."""
     connections: int
+    """Most peers connected at a time."""
     trackers: tuple[str, ...]
+    """Announce URLs, best first."""
 
 
 @dataclass(slots=True)

@@ -134,4 +134,4 @@ def test_facts_of_a_backend_reach_the_json(monkeypatch):
 def test_help_has_an_example(command):
     shown = run(*command, "--help")
     assert shown.exit_code == 0
-    assert "Example: toast-netem" in shown.output
+    assert "Example:\n    toast-netem" in shown.output

@@ -80,7 +80,7 @@ def test_people_are_told_the_announce_url_and_a_taken_port(start):
 def test_help_has_an_example(command):
     shown = CliRunner().invoke(cli._tracker, [*command, "--help"])
     assert shown.exit_code == 0
-    assert "Example: toast-tracker serve" in shown.output
+    assert "Example:\n    toast-tracker serve" in shown.output
 
 
 @pytest.mark.parametrize(
