@@ -200,7 +200,8 @@ def serve_command(store: Path, as_json: bool, **options: Any) -> None:
     Example:
       vodserver serve --port 8080 --tracker http://127.0.0.1:6969/announce
     """
-    _check_urls(options["public_url"], *options["trackers"])
+    _check_urls(("http://", "https://"), *filter(None, [options["public_url"]]))
+    _check_urls(("http://", "https://", "udp://"), *options["trackers"])
     settings = dataclasses.replace(_DEFAULTS, **options)
     logging.basicConfig(format="vodserver: %(message)s", level=logging.WARNING)
 
@@ -240,9 +241,9 @@ def _interrupt(_: int, __: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _check_urls(*urls: str | None) -> None:
+def _check_urls(schemes: tuple[str, ...], *urls: str) -> None:
     for url in urls:
-        if url is not None and not url.startswith(("http://", "https://", "udp://")):
+        if not url.startswith(schemes):
             raise UsageError(
                 f"'{url}' is not a URL: write for example http://127.0.0.1:6969/announce"
             )

@@ -104,6 +104,7 @@ def test_the_store_may_come_from_the_environment(tmp_path):
         (["serve", "--store", "{store}", "--port", "{taken}", "--no-seed"], 1, "port {taken}"),
         (["serve", "--store", "{store}", "--port", "0", "--seed-port", "{taken}"], 1, "seed-port"),
         (["serve", "--store", "{store}", "--tracker", "nonsense"], 2, "'nonsense' is not a URL"),
+        (["serve", "--store", "{store}", "--public-url", "udp://x"], 2, "'udp://x' is not a URL"),
         (["serve", "--store", "{store}", "--seed-upload", "5"], 2, "'5' is not a rate"),
         (["serve", "--store", "{store}", "--port", "70000"], 2, "70000"),
     ],
@@ -178,6 +179,23 @@ def test_a_client_in_the_midst_of_a_film_does_not_hold_up_the_stop(home):
             _, err = process.communicate(timeout=15)
 
     assert (process.returncode, err) == (0, "")
+
+
+@pytest.mark.slow
+def test_a_killed_server_comes_back_on_its_ports(home):
+    """SIGKILL with a viewer connected; the next one has store, HTTP port and seed port at once."""
+    with server(home.path) as (process, line):
+        port = line["url"].rsplit(":", 1)[1]
+        with socket.create_connection(("127.0.0.1", int(port))) as client:
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            client.recv(100)
+            process.kill()
+            process.wait()
+    options = ("--port", port, "--seed-port", str(line["seed_port"]))
+    with server(home.path, *options) as (process, again):
+        assert (again["url"], again["seed_port"]) == (line["url"], line["seed_port"])
+        with urllib.request.urlopen(f"{again['url']}/titles/clock/content") as answer:
+            assert hashlib.sha256(answer.read()).hexdigest() == home.title.sha256
 
 
 @pytest.mark.slow

@@ -2,7 +2,9 @@
 
 import asyncio
 import hashlib
+import os
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -121,17 +123,23 @@ async def test_an_extent_without_a_good_replica_is_not_advertised(
     assert [path.read_bytes() for path in files] == before
 
 
+def cut_short(path):
+    unlock(path)
+    os.truncate(path, path.stat().st_size // 2)
+
+
 @pytest.mark.slow
-async def test_a_replica_that_vanishes_while_offered_is_replaced(
-    home, tmp_path, seeding, stock_client
+@pytest.mark.parametrize("harm", [Path.unlink, cut_short])
+async def test_a_replica_that_breaks_while_offered_is_replaced(
+    home, tmp_path, seeding, stock_client, harm
 ):
-    """libtorrent meets the missing file; the seed goes over to the twin, and the film arrives."""
+    """libtorrent meets the fault; the seed goes over to the twins, and the film arrives."""
     with home.open() as store:
         seed = await seeding(store)
         await seed.wait_offered()
         chosen = seed._seeding[home.title.id].disks
         for extent, disk in zip(home.title.extents, chosen, strict=True):
-            store.replica_path(home.title, extent, disk).unlink()
+            harm(store.replica_path(home.title, extent, disk))
         client = stock_client(torrent_of(home.title), tmp_path, CLIENT_HOST)
 
         async def call_again():
@@ -144,6 +152,36 @@ async def test_a_replica_that_vanishes_while_offered_is_replaced(
             await client.download(SEED_HOST, seed.port, seconds=30)
         finally:
             calling.cancel()
+        await seed.close()
+    assert sha256(tmp_path / home.film.name) == home.title.sha256
+
+
+@pytest.mark.slow
+async def test_rot_that_http_meets_is_replaced_in_the_seed_too(
+    home, tmp_path, seeding, stock_client
+):
+    """libtorrent cannot see rot; the read that does tells the seed before a peer is sent it."""
+    with home.open() as store:
+        seed = await seeding(store)
+        await seed.wait_offered()
+        disks = seed._seeding[home.title.id].disks
+        rotten = disks[2]
+        flip_byte(store.replica_path(home.title, home.title.extents[2], rotten), 7)
+        start = 2 * home.title.extent_bytes
+        for number in home.title.extents[2].disks:  # whichever HTTP would have chosen
+            await store.check_replica(home.title, home.title.extents[2], number)
+        assert (
+            await store.read(home.title, start, start + 10)
+            == (home.film.read_bytes()[start : start + 10])
+        )
+        async with asyncio.timeout(5):
+            while disks[2] == rotten:  # noqa: ASYNC110 - mending tells nobody
+                await asyncio.sleep(0)
+        client = stock_client(torrent_of(home.title), tmp_path, CLIENT_HOST)
+
+        await client.download(SEED_HOST, seed.port)
+
+        assert not [line for line in client.alerts if "hash_failed" in line]
         await seed.close()
     assert sha256(tmp_path / home.film.name) == home.title.sha256
 

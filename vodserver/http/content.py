@@ -59,7 +59,7 @@ async def send_content(
     elif plan.status != 304:
         response.content_length = 0
     at = plan.start
-    data = b""
+    data = memoryview(b"")
     if at < plan.end:
         # Read before the status line goes out: a film that cannot be read deserves an honest one.
         try:

@@ -1,5 +1,6 @@
 """A store, opened: its titles, and verified reads of them from whichever replica is best."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ __all__ = ["MAX_READ_BYTES", "Store", "StoreStatistics", "list_titles", "open_st
 
 MAX_READ_BYTES: Final = 4 * 1024 * 1024
 """The most that one `Store.read` may ask for: whoever wants more reads on when it has been sent."""
+
+_CHECK_BYTES: Final = 16 * SUM_SPAN
 
 _log = logging.getLogger(__name__)
 
@@ -97,7 +100,7 @@ class Store:
             {number: disk.statistics() for number, disk in self._disks.items()}, len(self._bad)
         )
 
-    async def read(self, title: Title, start: int, end: int) -> bytes:
+    async def read(self, title: Title, start: int, end: int) -> memoryview:
         """Bytes [start, end) of a film, verified.
 
         Args:
@@ -115,7 +118,7 @@ class Store:
             await self.read_extent(title, extent, begin, stop)
             for extent, begin, stop in _cut(title, start, end)
         ]
-        return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
+        return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
 
     async def read_extent(self, title: Title, extent: Extent, begin: int, stop: int) -> memoryview:
         """Bytes [begin, stop) of an extent, verified, from the best replica that holds them.
@@ -134,9 +137,10 @@ class Store:
 
     async def check_replica(self, title: Title, extent: Extent, number: int) -> bool:
         """Whether the whole replica on this disk is there and is what was written."""
-        step = MAX_READ_BYTES // SUM_SPAN * SUM_SPAN
-        for begin in range(0, extent.size, step):
-            stop = min(begin + step, extent.size)
+        for begin in range(0, extent.size, _CHECK_BYTES):
+            stop = min(begin + _CHECK_BYTES, extent.size)
+            # What is in memory is read without waiting: let those who want to watch go first.
+            await asyncio.sleep(0)
             if await self._try_replica(title, extent, number, begin, stop) is None:
                 return False
         return True

@@ -105,7 +105,7 @@ class Endless:
 
     async def read(self, title, start, end):
         self.read_bytes += end - start
-        return bytes(end - start)
+        return memoryview(bytes(end - start))
 
 
 @pytest.fixture
