@@ -114,6 +114,11 @@ class OriginClient:
         self.last_error = None
         return fetched
 
+    def distrust(self) -> OriginError:
+        """Take note that the server sent wrong bytes; returns the error to raise."""
+        url = self._urls[self._current % len(self._urls)]
+        return self._failed(f"VoD server {url} sends other bytes than the .torrent promises")
+
     def _failed(self, message: str) -> OriginError:
         settings = self.settings
         self._current += 1

@@ -6,7 +6,7 @@ alerts come back as events. Nothing else in the project imports libtorrent for d
 
 from toast.swarm.announcer import Announcer, Peer
 from toast.swarm.errors import MetainfoError, SwarmError
-from toast.swarm.film import Block, FilmSwarm, Neighbour, Snapshot, SwarmEvents
+from toast.swarm.film import Block, Counters, FilmSwarm, Neighbour, Snapshot, SwarmEvents
 from toast.swarm.metainfo import Metainfo, parse_metainfo
 from toast.swarm.session import SessionSettings, SwarmSession
 from toast.swarm.storage import FilmFile
@@ -14,6 +14,7 @@ from toast.swarm.storage import FilmFile
 __all__ = [
     "Announcer",
     "Block",
+    "Counters",
     "FilmFile",
     "FilmSwarm",
     "Metainfo",

@@ -7,7 +7,6 @@ piece wakes the readers that wait for it at once, and then this loop.
 """
 
 import asyncio
-import hashlib
 import math
 import time
 from collections.abc import Callable
@@ -17,27 +16,26 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from toast.common.geometry import BLOCK_BYTES
 from toast.common.timemap import TimeMap
 from toast.common.waiting import wait_event
 from toast.media import probe
 from toast.origin import OriginClient, OriginError
 from toast.policy.buffer import Buffer, Unlimited
-from toast.policy.handover import Order, OriginEstimate, Reason, due_orders, next_order_in
 from toast.policy.lookahead import create_horizon
 from toast.policy.pickers import create_picker, make_plan
 from toast.policy.playhead import Playhead, State
 from toast.policy.view import Plan, SwarmView
-from toast.swarm import Block, FilmFile, FilmSwarm, Metainfo, Snapshot, SwarmSession
+from toast.swarm import Block, Counters, FilmFile, FilmSwarm, Metainfo, Snapshot, SwarmSession
 from toast.viewer.accounts import Accounts
 from toast.viewer.errors import FilmUnavailable, ViewerError
 from toast.viewer.neighbourhood import Neighbourhood
 from toast.viewer.reader import BlockingFilm
+from toast.viewer.reporting import make_progress, make_report
 from toast.viewer.settings import Behaviour, ViewerSettings
+from toast.viewer.supply import Supply
 
 __all__ = ["Viewer"]
 
-_NOWHERE = OriginEstimate(rtt_seconds=0.0, rate=1.0, up=False)
 _RATE_MEMORY_SECONDS = 10.0
 _PROVISIONAL_RATE = 250_000.0
 
@@ -72,7 +70,6 @@ class Viewer:
         self.accounts = Accounts()
         self._geometry = metainfo.geometry
         self._session = session
-        self._origin = origin
         self._neighbourhood = neighbourhood
         self._rng = rng
         self._clock = clock
@@ -84,14 +81,18 @@ class Viewer:
         )
         pieces = self._geometry.pieces
         self.have: NDArray[np.bool_] = np.zeros(pieces, dtype=np.bool_)
-        self._closed: NDArray[np.bool_] = np.zeros(pieces, dtype=np.bool_)
-        self._poisoned: NDArray[np.bool_] = np.zeros(pieces, dtype=np.bool_)
         self._urgent: dict[int, int] = {}
-        self._injected_at: dict[int, float] = {}
-        self._fetches: dict[int, asyncio.Task[None]] = {}
         self._arrivals: dict[int, asyncio.Event] = {}
         self._reads: dict[int, asyncio.Future[bytes]] = {}
         self._wake = asyncio.Event()
+        self._supply = Supply(
+            metainfo,
+            origin,
+            self.accounts,
+            clock=clock,
+            stuck_seconds=settings.stuck_seconds,
+            changed=self._wake.set,
+        )
         self._stop = asyncio.Event()
         self._swarm: FilmSwarm | None = None
         self._joining: asyncio.Task[None] | None = None
@@ -101,9 +102,9 @@ class Viewer:
         self._peer_rate: float | None = None
         self._rate_at = 0.0
         self._failure: ViewerError | None = None
-        self._arrived_at = self._departed_at = 0.0
+        self._arrived_at = 0.0
         self._opened_at = self._left_at = 0.0
-        self._final_counters: Any = None
+        self._final_counters: Counters | None = None
         self.playhead: Playhead | None = None
         self.timemap: TimeMap | None = metainfo.timemap
 
@@ -170,9 +171,7 @@ class Viewer:
         self._wake.set()
 
     async def _leave(self) -> None:
-        for fetch in self._fetches.values():
-            fetch.cancel()
-        await asyncio.gather(*self._fetches.values(), return_exceptions=True)
+        await self._supply.close()
         self._leave_swarm()
         for arrival in self._arrivals.values():
             arrival.set()
@@ -184,7 +183,6 @@ class Viewer:
             self._final_counters = self._swarm.counters()
             self._swarm.close()
             self._swarm = None
-            self._departed_at = time.time()
             self._left_at = self._clock()
 
     # -- the control loop ------------------------------------------------------------------------
@@ -224,9 +222,23 @@ class Viewer:
             coming = self._coming(view, window)
         self._top = frozenset((*self._plan.top.tolist(), *coming.tolist()))
         self._swarm.steer(self._plan, coming, view)
-        if self._origin is not None:
-            wait = min(wait, self._hand_over_due(view, self._origin))
-        return max(wait, 0.001)
+        return max(min(wait, self._hand_over(view, self._swarm)), 0.001)
+
+    def _hand_over(self, view: SwarmView, swarm: FilmSwarm) -> float:
+        """Let the server supply what is due; seconds until it may have to again."""
+        assert self.playhead is not None
+        # That nobody has a piece yet means nothing while neighbours are on their way, or while
+        # one who watches ahead of us has still to get it for itself.
+        patience = self._neighbourhood.lead_seconds(self.playhead.position)
+        settings = self.settings.hand_over
+        settings = replace(settings, ahead_seconds=min(settings.ahead_seconds, patience))
+        return self._supply.step(
+            view,
+            swarm,
+            settings,
+            started=self.playhead.state is not State.STARTING,
+            seeking=self.playhead.start_seconds is not None,
+        )
 
     def _window(self) -> int:
         """Pieces to ask for first: enough for the film's pace, and for fuller request queues."""
@@ -245,7 +257,7 @@ class Viewer:
         assert self.playhead is not None
         snapshot = self._swarm.snapshot()
         self._snapshot = snapshot
-        self._reopen_stuck(now)
+        self._supply.reopen_stuck()
         missing = ~self.have
         slack = self.playhead.slack(now)
         for piece in self._urgent:
@@ -256,20 +268,15 @@ class Viewer:
             missing=missing,
             availability=snapshot.availability,
             in_flight=snapshot.in_flight & missing,
-            closed=self._closed.copy(),
+            closed=self._supply.closed.copy(),
             horizon=self._horizon_now(now, snapshot),
             playhead_piece=int(np.argmin(pieces_due)),
             seconds_per_piece=self._due_seconds,
         )
 
-    def _reopen_stuck(self, now: float) -> None:
-        for piece, since in list(self._injected_at.items()):
-            if now - since > self.settings.stuck_seconds:
-                del self._injected_at[piece]
-                self._closed[piece] = False
-
     def _horizon_now(self, now: float, snapshot: Snapshot) -> float:
-        if self._origin is None or not self._origin.up:
+        estimate = self._supply.estimate()
+        if not estimate.up:
             return -np.inf  # nobody else can bring it: late is better than never
         rate = sum(neighbour.down_rate for neighbour in snapshot.neighbours)
         elapsed, self._rate_at = now - self._rate_at, now
@@ -279,8 +286,6 @@ class Viewer:
             # An idle link says nothing of its speed: forget only while something is asked for.
             keep = np.exp(-elapsed / _RATE_MEMORY_SECONDS)
             self._peer_rate = max(float(rate + (self._peer_rate - rate) * keep), 1.0)
-        estimate = self._origin.estimate()
-        assert self.playhead is not None
         return self._horizon.horizon(
             piece_bytes=self._geometry.piece_bytes,
             film_rate=self._geometry.piece_bytes / self._due_seconds,
@@ -291,88 +296,12 @@ class Viewer:
             + self.settings.hand_over.margin_seconds,
         )
 
-    # -- hand-over -------------------------------------------------------------------------------
-
-    def _hand_over_due(self, view: SwarmView, origin: OriginClient) -> float:
-        """Start the fetches that are due; seconds until the next one is."""
-        if not origin.up:
-            return origin.retry_in
-        assert self._swarm is not None
-        assert self.playhead is not None
-        missing = self._swarm.missing_blocks()
-
-        def missing_blocks(piece: int) -> NDArray[np.bool_]:
-            known = missing.get(piece)
-            if known is None or self._poisoned[piece]:
-                return np.ones(self._geometry.blocks_in(piece), dtype=np.bool_)
-            return known
-
-        # That nobody has a piece yet means nothing while neighbours are on their way, or while
-        # one who watches ahead of us has still to get it for itself.
-        patience = self._neighbourhood.lead_seconds(self.playhead.position)
-        settings = self.settings.hand_over
-        settings = replace(settings, ahead_seconds=min(settings.ahead_seconds, patience))
-        estimate = origin.estimate()
-        seeking = self.playhead.start_seconds is not None
-        orders = due_orders(
-            view,
-            missing_blocks,
-            self._geometry,
-            estimate,
-            settings,
-            self.playhead.state is not State.STARTING,
-            seeking=seeking,
-        )
-        for order in orders[: max(0, settings.parallel - len(self._fetches))]:
-            self._closed[order.piece] = True
-            self._fetches[order.piece] = asyncio.create_task(self._fetch(order, origin))
-        return next_order_in(view, self._geometry, estimate, settings)
-
-    async def _fetch(self, order: Order, origin: OriginClient) -> None:
-        piece = order.piece
-        size = self._geometry.piece_size(piece)
-        data = bytearray(size)
-        reason = Reason.POISONED if self._poisoned[piece] else order.reason
-        try:
-            for first, end in order.blocks:
-                start, stop = first * BLOCK_BYTES, min(end * BLOCK_BYTES, size)
-                base = self._geometry.piece_start(piece)
-                fetched = await origin.fetch(base + start, base + stop)
-                data[start:stop] = fetched.data
-                self.accounts.from_origin += fetched.cost
-                self.accounts.origin_payload[reason] += len(fetched.data)
-            self._inject(order, bytes(data))
-        except OriginError:
-            self._closed[piece] = False  # peers may bring it, and the next step tries again
-        finally:
-            del self._fetches[piece]
-            self._wake.set()
-
-    def _inject(self, order: Order, data: bytes) -> None:
-        piece = order.piece
-        if self.have[piece] or self._swarm is None:
-            self.accounts.regret += sum(end - first for first, end in order.blocks) * BLOCK_BYTES
-            return
-        ordered = {block for first, end in order.blocks for block in range(first, end)}
-        in_time = ordered & self.accounts.arrived_of(piece)
-        self.accounts.regret += sum(self._geometry.block_size(piece, block) for block in in_time)
-        if len(ordered) == self._geometry.blocks_in(piece) and not self._hash_is_right(piece, data):
-            raise OriginError("the VoD server sends other bytes than the .torrent promises")
-        self._injected_at[piece] = self._clock()
-        self._swarm.inject(piece, data)
-
-    def _hash_is_right(self, piece: int, data: bytes) -> bool:
-        digest = hashlib.sha1(data, usedforsecurity=False).digest()
-        return digest == self.metainfo.piece_hashes[piece]
-
     # -- events of the swarm (SwarmEvents) -------------------------------------------------------
 
     def piece_verified(self, piece: int) -> None:
         """A piece is there: wake who waits for it, then decide anew."""
         self.have[piece] = True
-        self._closed[piece] = False
-        self._poisoned[piece] = False
-        self._injected_at.pop(piece, None)
+        self._supply.piece_verified(piece)
         self.accounts.piece_done(piece)
         arrival = self._arrivals.pop(piece, None)
         if arrival is not None:
@@ -381,9 +310,7 @@ class Viewer:
 
     def piece_failed(self, piece: int) -> None:
         """Some peer lied about a block: all of the piece is fetched anew."""
-        self._poisoned[piece] = True
-        self._closed[piece] = False
-        self._injected_at.pop(piece, None)
+        self._supply.piece_failed(piece)
         self.accounts.piece_done(piece)
         self._wake.set()
 
@@ -463,22 +390,17 @@ class Viewer:
                 future = self._reads[piece] = asyncio.get_running_loop().create_future()
                 self._swarm.read_piece(piece)
             data = await asyncio.shield(future)
-            if data and self._hash_is_right(piece, data):
+            if data and self._supply.hash_is_right(piece, data):
                 self._file.remember(piece, data)
                 return data
-        if self._origin is not None:
-            start = self._geometry.piece_start(piece)
-            try:
-                fetched = await self._origin.fetch(start, start + self._geometry.piece_size(piece))
-            except OriginError as error:
-                raise FilmUnavailable(f"piece {piece} is damaged on disk, and {error}") from error
-            self.accounts.from_origin += fetched.cost
-            if self._hash_is_right(piece, fetched.data):
-                self._file.remember(piece, fetched.data)
-                return fetched.data
-        raise FilmUnavailable(
-            f"piece {piece} is damaged on disk: start again, and it will be fetched anew"
-        )
+        try:
+            data = await self._supply.fetch_piece(piece)
+        except OriginError as error:
+            raise FilmUnavailable(
+                f"piece {piece} is damaged on disk ({error}): start again to fetch it anew"
+            ) from error
+        self._file.remember(piece, data)
+        return data
 
     async def _look_into_container(self) -> None:
         """Make the time map from the film itself, for a .torrent that carries none."""
@@ -507,57 +429,37 @@ class Viewer:
     def transferred(self) -> tuple[int, int]:
         """Payload bytes (sent to peers, received from anyone), for the tracker."""
         counters = self._swarm.counters() if self._swarm is not None else self._final_counters
+        assert counters is not None
         received = counters.received_payload + sum(self.accounts.origin_payload.values())
         return counters.sent_payload, received
 
     def progress(self) -> dict[str, Any]:
         """Where the viewing stands, for people and programs."""
-        now = self._clock()
         assert self.playhead is not None
-        snapshot = self._snapshot
-        neighbours = snapshot.neighbours if snapshot is not None else ()
-        slack = np.where(self.have, np.inf, self.playhead.slack(now))
-        ahead = float(slack.min()) if slack.size else np.inf
-        duration = self.timemap.duration if self.timemap is not None else None
-        if not np.isfinite(ahead):
-            ahead = max(0.0, (duration or 0.0) - self.playhead.position)
-        return {
-            "state": self.playhead.state.name.lower(),
-            "position_seconds": round(self.playhead.position, 3),
-            "duration_seconds": duration,
-            "buffer_seconds": round(max(0.0, ahead), 3),
-            "pieces_have": int(self.have.sum()),
-            "pieces": self._geometry.pieces,
-            "neighbours": len(neighbours),
-            "down_rate": sum(neighbour.down_rate for neighbour in neighbours),
-            "up_rate": sum(neighbour.up_rate for neighbour in neighbours),
-            "stalls": self.playhead.stalls,
-            "origin_up": self._origin.up if self._origin is not None else None,
-            "origin_error": self._origin.last_error if self._origin is not None else None,
-            **self.accounts.report(),
-        }
+        return make_progress(
+            playhead=self.playhead,
+            slack=self.playhead.slack(self._clock()),
+            have=self.have,
+            duration=None if self.timemap is None else self.timemap.duration,
+            neighbours=() if self._snapshot is None else self._snapshot.neighbours,
+            accounts=self.accounts,
+            origin_up=self._supply.up,
+            origin_error=self._supply.last_error,
+            tracker_error=self._neighbourhood.last_error,
+        )
 
     async def report(self) -> dict[str, Any]:
-        """What the viewing came to. Hashes the film's file if it is complete."""
+        """What the viewing came to, once `run` has ended. Hashes the film if it is complete."""
         assert self.playhead is not None
+        assert self._final_counters is not None
         complete = bool(self.have.all())
-        counters = self._final_counters
-        sha256 = await asyncio.to_thread(self._file.sha256) if complete else None
-        return {
-            "film": self.metainfo.name,
-            "film_bytes": self._geometry.film_bytes,
-            "start_seconds": self.playhead.start_seconds,
-            "stalls": self.playhead.stalls,
-            "stall_seconds": round(self.playhead.stall_seconds(self._left_at), 3),
-            "seek_seconds": [round(seconds, 3) for seconds in self.playhead.seek_seconds],
-            **self.accounts.report(),
-            "bytes_wasted": counters.redundant + counters.failed,
-            "bytes_uploaded": counters.sent,
-            "upload_cap": self._session.settings.upload_rate,
-            "presence_seconds": self._left_at - self._opened_at,
-            "arrived_at": self._arrived_at,
-            "departed_at": self._departed_at,
-            "position_seconds": self.playhead.position,
-            "complete": complete,
-            "sha256": sha256,
-        }
+        return make_report(
+            metainfo=self.metainfo,
+            playhead=self.playhead,
+            accounts=self.accounts,
+            counters=self._final_counters,
+            upload_cap=self._session.settings.upload_rate,
+            presence=(self._opened_at, self._left_at),
+            arrived_at=self._arrived_at,
+            sha256=await asyncio.to_thread(self._file.sha256) if complete else None,
+        )

@@ -1,0 +1,191 @@
+"""The VoD server's part in a viewing: fetches what the hand-over orders, and injects it."""
+
+import asyncio
+import hashlib
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toast.common.geometry import BLOCK_BYTES
+from toast.origin import OriginClient, OriginError
+from toast.policy.handover import (
+    HandOverSettings,
+    Order,
+    OriginEstimate,
+    Reason,
+    due_orders,
+    next_order_in,
+)
+from toast.policy.view import SwarmView
+from toast.swarm import FilmSwarm, Metainfo
+from toast.viewer.accounts import Accounts
+
+__all__ = ["Supply"]
+
+_NOBODY = OriginEstimate(rtt_seconds=0.0, rate=1.0, up=False)
+
+
+class Supply:
+    """What comes from the server.
+
+    Args:
+        metainfo: the film.
+        origin: the client of its VoD server, or None if there is none.
+        accounts: where the bytes are counted.
+        clock: monotonic seconds.
+        stuck_seconds: a piece injected and neither verified nor refused by then is opened again.
+        changed: called when a fetch has ended.
+
+    Attributes:
+        closed: bool[pieces], on its way from the server: not to be asked of peers.
+    """
+
+    def __init__(
+        self,
+        metainfo: Metainfo,
+        origin: OriginClient | None,
+        accounts: Accounts,
+        *,
+        clock: Callable[[], float],
+        stuck_seconds: float,
+        changed: Callable[[], None],
+    ) -> None:
+        self.closed: NDArray[np.bool_] = np.zeros(metainfo.geometry.pieces, dtype=np.bool_)
+        self._poisoned = np.zeros(metainfo.geometry.pieces, dtype=np.bool_)
+        self._metainfo = metainfo
+        self._geometry = metainfo.geometry
+        self._origin = origin
+        self._accounts = accounts
+        self._clock = clock
+        self._stuck_seconds = stuck_seconds
+        self._changed = changed
+        self._injected_at: dict[int, float] = {}
+        self._fetches: dict[int, asyncio.Task[None]] = {}
+
+    @property
+    def up(self) -> bool | None:
+        """Whether the server can be asked; None if there is none."""
+        return None if self._origin is None else self._origin.up
+
+    @property
+    def last_error(self) -> str | None:
+        """Why the last fetch failed, if it did."""
+        return None if self._origin is None else self._origin.last_error
+
+    def estimate(self) -> OriginEstimate:
+        """How long the next fetch will take; down if there is no server."""
+        return _NOBODY if self._origin is None else self._origin.estimate()
+
+    def step(
+        self,
+        view: SwarmView,
+        swarm: FilmSwarm,
+        settings: HandOverSettings,
+        *,
+        started: bool,
+        seeking: bool,
+    ) -> float:
+        """Start the fetches that are due; seconds until the next one may be."""
+        if self._origin is None:
+            return math.inf
+        if not self._origin.up:
+            return self._origin.retry_in
+        known = swarm.missing_blocks()
+
+        def missing_blocks(piece: int) -> NDArray[np.bool_]:
+            blocks = known.get(piece)
+            if blocks is None or self._poisoned[piece]:
+                return np.ones(self._geometry.blocks_in(piece), dtype=np.bool_)
+            return blocks
+
+        estimate = self._origin.estimate()
+        orders = due_orders(
+            view, missing_blocks, self._geometry, estimate, settings, started, seeking=seeking
+        )
+        for order in orders:
+            self.closed[order.piece] = True
+            self._fetches[order.piece] = asyncio.create_task(self._fetch(order, swarm))
+        return next_order_in(view, self._geometry, estimate, settings)
+
+    def reopen_stuck(self) -> None:
+        """Open again what was injected long ago and never heard of."""
+        now = self._clock()
+        for piece, since in list(self._injected_at.items()):
+            if now - since > self._stuck_seconds:
+                del self._injected_at[piece]
+                self.closed[piece] = False
+
+    def piece_verified(self, piece: int) -> None:
+        """A piece is there, whoever brought it."""
+        self.closed[piece] = False
+        self._poisoned[piece] = False
+        self._injected_at.pop(piece, None)
+
+    def piece_failed(self, piece: int) -> None:
+        """Some peer lied about a block: all of the piece is fetched anew."""
+        self.closed[piece] = False
+        self._poisoned[piece] = True
+        self._injected_at.pop(piece, None)
+
+    def hash_is_right(self, piece: int, data: bytes) -> bool:
+        """Whether these are the bytes that the .torrent promises."""
+        digest = hashlib.sha1(data, usedforsecurity=False).digest()
+        return digest == self._metainfo.piece_hashes[piece]
+
+    async def fetch_piece(self, piece: int) -> bytes:
+        """A whole verified piece, past the swarm.
+
+        Raises:
+            OriginError: the server does not have it either.
+        """
+        if self._origin is None:
+            raise OriginError("there is no VoD server")
+        start = self._geometry.piece_start(piece)
+        fetched = await self._origin.fetch(start, start + self._geometry.piece_size(piece))
+        self._accounts.from_origin += fetched.cost
+        if not self.hash_is_right(piece, fetched.data):
+            raise self._origin.distrust()
+        return fetched.data
+
+    async def close(self) -> None:
+        """Give up all fetches."""
+        for fetch in self._fetches.values():
+            fetch.cancel()
+        await asyncio.gather(*self._fetches.values(), return_exceptions=True)
+
+    async def _fetch(self, order: Order, swarm: FilmSwarm) -> None:
+        assert self._origin is not None
+        piece = order.piece
+        size = self._geometry.piece_size(piece)
+        base = self._geometry.piece_start(piece)
+        reason = Reason.POISONED if self._poisoned[piece] else order.reason
+        data = bytearray(size)
+        try:
+            for first, end in order.blocks:
+                start, stop = first * BLOCK_BYTES, min(end * BLOCK_BYTES, size)
+                fetched = await self._origin.fetch(base + start, base + stop)
+                data[start:stop] = fetched.data
+                self._accounts.from_origin += fetched.cost
+                self._accounts.origin_payload[reason] += len(fetched.data)
+            self._inject(order, bytes(data), swarm)
+        except OriginError:
+            self.closed[piece] = False  # peers may bring it, and the next step tries again
+        finally:
+            del self._fetches[piece]
+            self._changed()
+
+    def _inject(self, order: Order, data: bytes, swarm: FilmSwarm) -> None:
+        piece = order.piece
+        ordered = {block for first, end in order.blocks for block in range(first, end)}
+        done = not self.closed[piece]  # peers completed it meanwhile
+        in_time = ordered if done else ordered & self._accounts.arrived_of(piece)
+        self._accounts.regret += sum(self._geometry.block_size(piece, block) for block in in_time)
+        if done:
+            return
+        if len(ordered) == self._geometry.blocks_in(piece) and not self.hash_is_right(piece, data):
+            assert self._origin is not None
+            raise self._origin.distrust()
+        self._injected_at[piece] = self._clock()
+        swarm.inject(piece, data)
