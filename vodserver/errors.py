@@ -9,6 +9,7 @@ __all__ = [
     "ReadError",
     "SeedError",
     "ServeError",
+    "ServeUsageError",
     "StoreError",
     "StoreUsageError",
 ]
@@ -40,6 +41,10 @@ class ReadError(StoreError, OSError):
 
 class ServeError(ToastError):
     """The server cannot start or go on."""
+
+
+class ServeUsageError(ServeError, UsageError):
+    """The server's settings do not fit together."""
 
 
 class SeedError(ServeError):

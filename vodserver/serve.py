@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from vodserver.errors import ServeError
 from vodserver.http import HttpServer
 from vodserver.seed import Seed, SeedSettings
 from vodserver.settings import ServeSettings
@@ -50,17 +49,6 @@ async def serve(
         ServeError: a port is taken, or an address is not one of this machine's.
     """
     seed: Seed | None = None
-    if settings.seed:
-        seed = Seed(
-            store,
-            SeedSettings(
-                host=settings.seed_host or _address(settings.host),
-                port=settings.seed_port,
-                upload=settings.seed_upload,
-                connections=settings.seed_connections,
-                trackers=settings.trackers,
-            ),
-        )
 
     async def seed_status() -> dict[str, Any] | None:
         return None if seed is None else await seed.statistics()
@@ -68,7 +56,17 @@ async def serve(
     http = HttpServer(store, settings, seed_status=seed_status)
     await http.start()
     try:
-        if seed is not None:
+        if settings.seed:
+            seed = Seed(
+                store,
+                SeedSettings(
+                    host=settings.seed_host or http.address,
+                    port=settings.seed_port,
+                    upload=settings.seed_upload,
+                    connections=settings.seed_connections,
+                    trackers=settings.trackers,
+                ),
+            )
             await seed.start()
         ready(
             Listening(
@@ -83,12 +81,3 @@ async def serve(
         await http.close()
         if seed is not None:
             await seed.close()
-
-
-def _address(host: str) -> str:
-    """The seed's address where only HTTP's was given: libtorrent takes addresses, not names."""
-    if host == "localhost":
-        return "127.0.0.1"
-    if not host:
-        raise ServeError("no address to listen on: give --host")
-    return host

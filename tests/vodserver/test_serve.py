@@ -4,15 +4,17 @@ import asyncio
 import hashlib
 import json
 import socket
+from pathlib import Path
 
 import aiohttp
 import pytest
 
 from vodserver.errors import ServeError
-from vodserver.serve import _address, serve
+from vodserver.serve import serve
 from vodserver.settings import ServeSettings
 
 HOST = "127.32.0.1"
+HAS_IPV6 = Path("/proc/net/if_inet6").exists()
 
 
 class Running:
@@ -127,13 +129,33 @@ async def test_a_seed_that_cannot_listen_takes_http_down_with_it(pristine):
         socket.create_server((HOST, port)).close()
 
 
-@pytest.mark.parametrize(
-    ("host", "address"), [("127.0.0.1", "127.0.0.1"), ("localhost", "127.0.0.1"), ("::1", "::1")]
-)
-def test_the_seed_gets_http_s_address_as_a_number(host, address):
-    assert _address(host) == address
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+async def test_the_seed_listens_where_http_does(pristine, host):
+    """Also where the host is a name: libtorrent takes addresses only."""
+    with pristine.open() as store:
+        running = Running(store, ServeSettings(host=host, port=0))
+        listening = await running.listening
+        _, writer = await asyncio.open_connection("127.0.0.1", listening.seed_port)
+        writer.close()
+        await writer.wait_closed()
+        await running.stop()
+
+    assert listening.url.startswith("http://127.0.0.1:")
 
 
-def test_no_address_at_all_is_refused():
-    with pytest.raises(ServeError, match="--host"):
-        _address("")
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
+async def test_every_address_needs_a_public_url(pristine, host):
+    """Or torrents would send viewers to 0.0.0.0."""
+    with pristine.open() as store:
+        running = Running(store, ServeSettings(host=host, port=0))
+        with pytest.raises(ServeError, match="--public-url"):
+            await running.stop()
+
+        if host == "::" and not HAS_IPV6:
+            pytest.skip("no IPv6 on this machine")
+        running = Running(
+            store, ServeSettings(host=host or "0.0.0.0", port=0, public_url="http://films.example")
+        )
+        listening = await running.listening
+        assert listening.public_url == "http://films.example"
+        await running.stop()

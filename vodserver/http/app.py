@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from aiohttp import web
 
-from vodserver.errors import ServeError
+from vodserver.errors import ServeError, ServeUsageError
 from vodserver.http.connections import Gate, HttpStatistics
 from vodserver.http.content import send_content
 from vodserver.settings import ServeSettings
@@ -20,6 +20,7 @@ from vodserver.torrent import compose_torrent
 __all__ = ["HttpServer"]
 
 _JSON: Final = functools.partial(json.dumps, ensure_ascii=False, allow_nan=False)
+_EVERY_ADDRESS: Final = frozenset(("", "0.0.0.0", "::"))  # noqa: S104 - to refuse them
 _log = logging.getLogger(__name__)
 
 SeedStatus = Callable[[], Awaitable[dict[str, Any] | None]]
@@ -48,6 +49,8 @@ class HttpServer:
         )
         self._gate: Gate | None = None
         self._server: asyncio.Server | None = None
+        self.address = ""
+        """The IP address that it listens on, once started."""
         self.url = ""
         """Where it listens, once started."""
         self.public_url = ""
@@ -57,9 +60,14 @@ class HttpServer:
         """Bind and begin to serve.
 
         Raises:
+            ServeUsageError: no viewer could reach what the URLs would name.
             ServeError: the port is taken, or the address is not one of this machine's.
         """
         host, port = self._settings.host, self._settings.port
+        if host in _EVERY_ADDRESS and self._settings.public_url is None:
+            raise ServeUsageError(
+                f"viewers cannot reach '{host}': give the server's URL with --public-url"
+            )
         await self._runner.setup()
         make_protocol = cast("Callable[[], asyncio.Protocol]", self._runner.server)
         self._gate = Gate(
@@ -78,9 +86,9 @@ class HttpServer:
                 f"cannot serve on {host} port {port}: {reason}; "
                 "choose another with --port or --host"
             ) from error
-        bound = self._server.sockets[0].getsockname()
-        shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
-        self.url = f"http://{shown}:{bound[1]}"
+        self.address, bound_port = self._server.sockets[0].getsockname()[:2]
+        shown = f"[{self.address}]" if ":" in self.address else self.address
+        self.url = f"http://{shown}:{bound_port}"
         self.public_url = (self._settings.public_url or self.url).rstrip("/")
 
     async def close(self) -> None:

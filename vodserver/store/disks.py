@@ -195,8 +195,9 @@ class RealDisk:
                     result = self._blocking_read(job.extent, job.offset, job.length)
                 except DiskError as error:
                     result = error
-                except OSError as error:
-                    result = DiskError(f"cannot read from {self.path}: {error.strerror}")
+                except Exception as error:  # noqa: BLE001 - a dead thread would hang every read
+                    reason = getattr(error, "strerror", None) or error
+                    result = DiskError(f"cannot read from {self.path}: {reason}")
             try:
                 job.loop.call_soon_threadsafe(_settle, job.done, result)
             except RuntimeError:

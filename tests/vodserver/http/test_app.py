@@ -3,6 +3,7 @@
 import hashlib
 import json
 import socket
+from pathlib import Path
 
 import pytest
 from bencode2 import bdecode
@@ -172,6 +173,7 @@ async def test_a_host_that_is_not_here_is_one_clear_line(store, serving, host):
         await serving(store, host=host)
 
 
+@pytest.mark.skipif(not Path("/proc/net/if_inet6").exists(), reason="no IPv6 on this machine")
 async def test_ipv6_urls_have_their_brackets(store, serving):
     server = await serving(store, host="::1")
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import os
 import threading
 from pathlib import Path
 
@@ -62,8 +63,28 @@ async def test_a_link_is_not_followed_out_of_the_disk(disk, folder, tmp_path):
         await disk.read(("t", 5), 0, 1)
 
 
-async def test_what_is_in_memory_costs_the_disk_nothing(disk):
+def needs_nowait(folder):
+    """Skip where the file system cannot tell what is in memory (overlayfs, older tmpfs)."""
+    with extent_path(folder, "t", 0).open("rb") as file:
+        file.read()
+        try:
+            os.preadv(file.fileno(), [bytearray(10)], 0, os.RWF_NOWAIT)
+        except OSError as error:
+            pytest.skip(f"no RWF_NOWAIT on this file system: {error.strerror}")
+
+
+async def test_a_fault_of_any_kind_fails_the_read_and_not_the_disk(disk):
+    disk._blocking_read, original = None, disk._blocking_read
+    with pytest.raises(DiskError, match=r"cannot read from .*not callable"):
+        await disk.read(("t", 0), 0, 1)
+
+    disk._blocking_read = original
+    assert await disk.read(("t", 0), 0, 1) == b"\0"
+
+
+async def test_what_is_in_memory_costs_the_disk_nothing(disk, folder):
     """The first read opens the file in the thread; from then on memory answers at once."""
+    needs_nowait(folder)
     await disk.read(("t", 0), 0, 4096)
     before = disk.statistics()
     reading = disk.read(("t", 0), 0, 4096)
