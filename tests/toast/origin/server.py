@@ -1,0 +1,117 @@
+"""VoD servers for tests: an honest one that keeps accounts, and one that follows a script."""
+
+import asyncio
+import contextlib
+
+from aiohttp import web
+
+from toast.common.ranges import plan_range
+
+
+class FilmServer:
+    """Serves one film over real HTTP on loopback, and counts what it is asked for.
+
+    Attributes:
+        content: the film's bytes as this server has them.
+        ranges: [start, end) of every request, in order.
+        gate: cleared, answers wait until it is set.
+    """
+
+    def __init__(self, content: bytes, host: str) -> None:
+        self.content = content
+        self.ranges: list[tuple[int, int]] = []
+        self.documents: dict[str, tuple[str, bytes]] = {}
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self._host = host
+        self._port = 0
+        self._runner: web.AppRunner | None = None
+
+    @property
+    def root(self) -> str:
+        return f"http://{self._host}:{self._port}"
+
+    @property
+    def url(self) -> str:
+        """Of the film."""
+        return f"{self.root}/film"
+
+    @property
+    def payload(self) -> int:
+        """Bytes of the film sent."""
+        return sum(end - start for start, end in self.ranges)
+
+    async def start(self) -> None:
+        """Listen: the first time on any free port, afterwards on the same one."""
+        app = web.Application()
+        app.router.add_get("/film", self._film)
+        app.router.add_get("/{path:.*}", self._document)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, self._host, self._port, reuse_address=True).start()
+        self._port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        """Go away: connections are cut, new ones refused."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _film(self, request: web.Request) -> web.Response:
+        await self.gate.wait()
+        plan = plan_range(request.method, request.headers, length=len(self.content), etag='"film"')
+        self.ranges.append((plan.start, plan.end))
+        return web.Response(
+            status=plan.status, headers=plan.headers, body=self.content[plan.start : plan.end]
+        )
+
+    async def _document(self, request: web.Request) -> web.Response:
+        kind, body = self.documents.get(request.path, ("text/plain", None))
+        if body is None:
+            raise web.HTTPNotFound
+        return web.Response(body=body, content_type=kind)
+
+
+@contextlib.asynccontextmanager
+async def film_server(content: bytes, host: str):
+    server = FilmServer(content, host)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+class ScriptedServer:
+    """Answers every request with the same bytes, whatever is asked; then closes or hangs."""
+
+    def __init__(self, answer: bytes, *, hang: bool = False) -> None:
+        self.answer = answer
+        self.requests: list[bytes] = []
+        self.left = asyncio.Event()
+        self._hang = hang
+        self._release = asyncio.Event()
+
+    async def start(self, host: str) -> str:
+        self._server = await asyncio.start_server(self._serve, host, 0)
+        host, port = self._server.sockets[0].getsockname()
+        return f"http://{host}:{port}/film"
+
+    async def _serve(self, reader, writer) -> None:
+        try:
+            self.requests.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.write(self.answer)
+            await writer.drain()
+            if self._hang:
+                await reader.read()  # until the client goes away
+                self.left.set()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            self.left.set()
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async def stop(self) -> None:
+        self._server.close()
+        await self._server.wait_closed()
