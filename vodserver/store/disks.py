@@ -93,6 +93,10 @@ class _Job:
     extent: ExtentKey
     offset: int
     length: int
+    begun: bool = False
+    """The thread is at it: from here it loads the disk even if nobody waits for it any more."""
+    queued: bool = True
+    """It counts in the disk's queue."""
 
 
 class RealDisk:
@@ -151,8 +155,10 @@ class RealDisk:
         except DiskError:
             self._failed += 1
             raise
-        finally:
-            self._queued -= length
+        except asyncio.CancelledError:
+            if not job.begun:
+                self._leave_queue(job)
+            raise
         self._from_disk += 1
         self._bytes += length
         return data
@@ -187,6 +193,7 @@ class RealDisk:
         while (job := self._jobs.get()) is not None:
             if job.done.cancelled():
                 continue
+            job.begun = True
             result: memoryview | DiskError
             if self._closed:
                 result = DiskError(f"the disk {self.path} is closed")
@@ -199,7 +206,7 @@ class RealDisk:
                     reason = getattr(error, "strerror", None) or error
                     result = DiskError(f"cannot read from {self.path}: {reason}")
             try:
-                job.loop.call_soon_threadsafe(_settle, job.done, result)
+                job.loop.call_soon_threadsafe(self._settle, job, result)
             except RuntimeError:
                 continue  # the loop ended before its read did: nobody waits for it any more
 
@@ -232,11 +239,17 @@ class RealDisk:
                 self._files.popitem(last=False)
         return file
 
+    def _settle(self, job: _Job, result: memoryview | DiskError) -> None:
+        """Tell who waits, in the event loop."""
+        self._leave_queue(job)
+        if job.done.done():
+            return
+        if isinstance(result, DiskError):
+            job.done.set_exception(result)
+        else:
+            job.done.set_result(result)
 
-def _settle(done: "asyncio.Future[memoryview]", result: memoryview | DiskError) -> None:
-    if done.done():
-        return
-    if isinstance(result, DiskError):
-        done.set_exception(result)
-    else:
-        done.set_result(result)
+    def _leave_queue(self, job: _Job) -> None:
+        if job.queued:
+            job.queued = False
+            self._queued -= job.length

@@ -19,6 +19,9 @@ __all__ = ["MAX_READ_BYTES", "Store", "StoreStatistics", "list_titles", "open_st
 MAX_READ_BYTES: Final = 4 * 1024 * 1024
 """The most that one `Store.read` may ask for: whoever wants more reads on when it has been sent."""
 
+READ_TIMEOUT_SECONDS: Final = 10.0
+"""Far beyond any queue that serves viewers in time, and short of what makes a player give up."""
+
 _CHECK_BYTES: Final = 16 * SUM_SPAN
 
 _log = logging.getLogger(__name__)
@@ -57,6 +60,7 @@ class Store:
         disk_paths: Mapping[int, Path],
         disks: Mapping[int, Disk],
         scheduler: Scheduler,
+        read_timeout: float,
     ) -> None:
         self.path = path
         self.catalog = catalog
@@ -66,6 +70,7 @@ class Store:
         self._lock = lock
         self._disks = disks
         self._scheduler = scheduler
+        self._read_timeout = read_timeout
         self._bad: set[tuple[str, int, int]] = set()
         self._titles = {title.id: title for title in catalog.titles()}
 
@@ -168,8 +173,11 @@ class Store:
         high = min(-(-stop // SUM_SPAN) * SUM_SPAN, extent.size)
         replica = (title.folder, extent.number, number)
         try:
-            data = await disk.read((title.folder, extent.number), low, high - low)
+            async with asyncio.timeout(self._read_timeout):
+                data = await disk.read((title.folder, extent.number), low, high - low)
             fault = "" if matches(data, low, extent.sums) else "its checksum does not match"
+        except TimeoutError:
+            fault = f"the disk did not answer within {self._read_timeout:g} s"
         except DiskError as error:
             fault = str(error)
         if not fault:
@@ -202,6 +210,7 @@ def open_store(
     *,
     make_disk: Callable[[Path], Disk] = RealDisk,
     scheduler: Scheduler | None = None,
+    read_timeout: float = READ_TIMEOUT_SECONDS,
 ) -> Store:
     """Open a store for the exclusive use of this process, and clear away what a crash left.
 
@@ -209,6 +218,7 @@ def open_store(
         path: its directory.
         make_disk: makes the reader of a disk's directory.
         scheduler: which replica to read; shortest queue if not given.
+        read_timeout: seconds after which a disk that does not answer is passed over.
 
     Raises:
         StoreUsageError: there is no store, or one of another format.
@@ -229,6 +239,7 @@ def open_store(
                 disk_paths=paths,
                 disks=disks,
                 scheduler=scheduler or ShortestQueue(),
+                read_timeout=read_timeout,
             )
         except BaseException:
             lock.close()

@@ -165,6 +165,22 @@ async def test_a_read_that_nobody_waits_for_leaves_the_queue(disk):
     assert [extent for extent, *_ in reading] == [("t", 0), ("t", 2)]
 
 
+async def test_a_read_that_was_begun_loads_the_disk_until_it_ends(disk):
+    """Else a disk that hangs would look idle, and draw every further read."""
+    go, reading = stopped(disk)
+    hanging = asyncio.create_task(disk.read(("t", 0), 0, 100))
+    while not reading:  # noqa: ASYNC110 - the thread that begins knows no event loop
+        await asyncio.sleep(0)
+    hanging.cancel()
+    await asyncio.gather(hanging, return_exceptions=True)
+
+    assert disk.queued_bytes == 100
+
+    go.set()
+    await disk.read(("t", 1), 0, 1)
+    assert disk.queued_bytes == 0
+
+
 async def test_a_closed_disk_refuses_and_fails_what_waits(folder):
     disk = RealDisk(folder)
     go, _ = stopped(disk)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import shutil
+import threading
 
 import pytest
 from hypothesis import given, settings
@@ -144,6 +145,21 @@ async def test_a_broken_disk_is_passed_over(opened, home, film):
     opened._disks[home.title.extents[0].disks[0]].fault = DiskError("I/O error")
 
     assert await opened.read(home.title, 0, 1000) == film[:1000]
+
+
+async def test_a_disk_that_hangs_is_passed_over(home, film):
+    go = threading.Event()
+    with home.open(read_timeout=0.02) as store:
+        extent = home.title.extents[0]
+        hanging = store._disks[extent.disks[0]]
+        original = hanging._blocking_read
+        hanging._blocking_read = lambda *arguments: (go.wait(10), original(*arguments))[1]
+
+        assert await store.read(home.title, 0, 1000) == film[:1000]
+        assert store.statistics().bad_replicas == 1
+        assert hanging.queued_bytes > 0
+
+        go.set()
 
 
 async def test_the_replica_with_the_shorter_queue_is_read(opened, home):
