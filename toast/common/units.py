@@ -18,11 +18,11 @@ __all__ = [
 ]
 
 _NUMBER = r"(\d+(?:\.\d+)?)"
-_SIZE = re.compile(rf"^{_NUMBER}\s*([kmgt]?)(i?)(b?)$", re.IGNORECASE)
-_BITS = re.compile(rf"^{_NUMBER}\s*([kmg]?)(?:bps|b/s|bit/s|bits/s)$", re.IGNORECASE)
-_RATE = re.compile(rf"^{_NUMBER}\s*([kmgt]?)(i?)B/s$", re.IGNORECASE)
-_CLOCK = re.compile(r"^(?:(\d+):)?(\d{1,2}):(\d{1,2}(?:\.\d+)?)$")
-_SECONDS = re.compile(rf"^{_NUMBER}\s*(ms|s|m|min|h)?$", re.IGNORECASE)
+_SIZE = re.compile(rf"^{_NUMBER}\s*([kmgt]?)(i?)(b?)$", re.IGNORECASE | re.ASCII)
+_BITS = re.compile(rf"^{_NUMBER}\s*([kmg]?)(?:bps|b/s|bit/s|bits/s)$", re.IGNORECASE | re.ASCII)
+_RATE = re.compile(rf"^{_NUMBER}\s*([kmgt]?)(i?)B/s$", re.IGNORECASE | re.ASCII)
+_CLOCK = re.compile(r"^(?:(\d+):)?(\d{1,2}):(\d{1,2}(?:\.\d+)?)$", re.ASCII)
+_SECONDS = re.compile(rf"^{_NUMBER}\s*(ms|s|m|min|h)?$", re.IGNORECASE | re.ASCII)
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _SECONDS_PER = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 

@@ -36,6 +36,10 @@ class Watching(Protocol):
     def is_announcing_playhead(self) -> bool:
         """Whether the position means anything yet."""
 
+    @property
+    def need_seconds(self) -> float:
+        """How far ahead of us someone must watch to have in time what we will need."""
+
     def left_bytes(self) -> int:
         """Bytes of the film that are missing."""
 
@@ -192,7 +196,7 @@ class Neighbourhood:
             candidates,
             self._connected | connecting,
             {neighbour.address: neighbour.down_rate for neighbour in snapshot.neighbours},
-            0.0,
+            watching.need_seconds,
             self._rng,
         )
         self._tried.update(dict.fromkeys(choice.connect, now))

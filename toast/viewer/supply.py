@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,7 +108,8 @@ class Supply:
         for order in orders:
             self.closed[order.piece] = True
             self._fetches[order.piece] = asyncio.create_task(self._fetch(order, swarm))
-        return next_order_in(view, self._geometry, estimate, settings)
+        view = replace(view, closed=self.closed.copy())
+        return next_order_in(view, self._geometry, estimate, settings, missing_blocks)
 
     def reopen_stuck(self) -> None:
         """Open again what was injected long ago and never heard of."""

@@ -421,6 +421,11 @@ class Viewer:
         """Whether the position means anything yet."""
         return self.timemap is not None
 
+    @property
+    def need_seconds(self) -> float:
+        """How far ahead of us someone must watch to have in time what we will need."""
+        return self._due_seconds + self.settings.hand_over.margin_seconds
+
     def left_bytes(self) -> int:
         """Bytes of the film that are missing, for the tracker."""
         missing = int(np.count_nonzero(~self.have))

@@ -20,20 +20,30 @@ def horizon(rule, **changes):
 
 
 def test_transfer_is_the_time_for_one_piece_and_the_hand_over():
-    assert horizon(create_horizon("transfer")) == pytest.approx(2.5)
+    assert horizon(create_horizon("transfer", safety=1.0)) == pytest.approx(2.5)
+
+
+def test_what_could_just_be_in_time_is_not_begun():
+    """The transfer time counts one and a half times, the hand-over once."""
+    assert horizon(create_horizon("transfer")) == pytest.approx(1.5 * 2.0 + 0.5)
+
+
+def test_a_safety_factor_below_one_is_refused():
+    with pytest.raises(PolicyError, match="safety"):
+        create_horizon("transfer", safety=0.9)
 
 
 def test_what_is_queued_comes_first():
-    assert horizon(create_horizon("transfer"), queued_bytes=500_000) == pytest.approx(6.5)
+    assert horizon(create_horizon("transfer", safety=1.0), queued_bytes=500_000) == 6.5
 
 
 def test_an_unknown_peer_is_taken_to_keep_up_with_the_film():
-    assert horizon(create_horizon("transfer"), peer_rate=None) == pytest.approx(1.5)
+    assert horizon(create_horizon("transfer", safety=1.0), peer_rate=None) == 1.5
 
 
 def test_the_source_s_example():
     """A piece of 4 s, needed in less than 4 s, from a peer no faster than the film."""
-    rule = create_horizon("transfer")
+    rule = create_horizon("transfer", safety=1.0)
 
     assert horizon(rule, piece_bytes=MB, peer_rate=250_000.0, hand_over_seconds=0.0) == 4.0
 
