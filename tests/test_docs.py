@@ -133,11 +133,10 @@ def command_lines(text):
 
 def code_blocks(text):
     """The text of fenced and of indented blocks."""
-    fenced = re.findall(
-        r"^```(?:console|sh|shell|bash)?\n(.*?)^```", text, re.MULTILINE | re.DOTALL
-    )
-    without = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-    return "\n".join([*fenced, *re.findall(r"^    .*$", without, re.MULTILINE)])
+    fence = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+    shells = {"", "console", "sh", "shell", "bash"}
+    fenced = [block for language, block in fence.findall(text) if language in shells]
+    return "\n".join([*fenced, *re.findall(r"^    .*$", fence.sub("", text), re.MULTILINE)])
 
 
 @pages
@@ -146,6 +145,23 @@ def test_commands_in_a_page_are_commands(page):
         return  # written from the programs, and checked above
     for line in command_lines(code_blocks(page.read_text("utf-8"))):
         check_command_line(line)
+
+
+@pages
+def test_commands_and_options_in_a_sentence_exist(page):
+    """In prose a command line may be cut short: then at least its parts exist."""
+    for line in re.findall(r"`([^`\n]+)`", page.read_text("utf-8")):
+        name, *words = line.split()
+        if name not in PROGRAMS:
+            continue
+        command = PROGRAMS[name]
+        while words and isinstance(command, click.Group) and not words[0].startswith("-"):
+            word = words.pop(0)
+            assert word in command.commands, line
+            command = command.commands[word]
+        known = {o for param in command.params for o in (*param.opts, *param.secondary_opts)}
+        asked = {option for word in words if word.startswith("--") for option in word.split("/")}
+        assert asked <= {*known, "--help", "--version"}, line
 
 
 @pytest.mark.parametrize("line", ["toast watch", "toast whistle", "vodserver list --jsn"])
@@ -243,7 +259,7 @@ def watched(tmp_path, small_film):
 async def test_the_viewers_events_are_described_field_by_field(watched):
     """Both ways: what `toast watch --json` prints is described, and nothing else is."""
     torrent, folder = watched
-    options = ["--folder", folder, "--listen", "127.0.0.1", "--start", "5.5", "--gateway", "--json"]
+    options = ["--folder", folder, "--listen", "127.0.0.1", "--start", "4.5", "--gateway", "--json"]
     child = await asyncio.create_subprocess_exec(
         program("toast"), "watch", torrent, *options, stdout=asyncio.subprocess.PIPE
     )
@@ -283,6 +299,7 @@ def test_words_are_explained_once():
 # -- contributing ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_picker_for_contributors_conforms():
     """The example in CONTRIBUTING.md is run as it stands there."""
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
