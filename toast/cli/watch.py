@@ -38,6 +38,7 @@ __all__ = ["play", "watch"]
 
 _DEFAULTS = ViewerSettings()
 _SESSION = SessionSettings()
+_LAST_READS_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +308,11 @@ async def _run(viewer: Viewer, request: _Request, display: Display, player: str 
                 helpers.append(asyncio.create_task(_player(player, gateway.url, viewer)))
         helpers.append(asyncio.create_task(display.follow(viewer)))
         await viewer.run()
+        if gateway is not None and player is None:
+            # Whoever reads along may be a little behind the playhead: let it have the end.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_READS_SECONDS):
+                    await gateway.wait_idle()
     finally:
         for helper in helpers:
             helper.cancel()

@@ -22,7 +22,8 @@ class Accounts:
         origin_payload: the film's bytes in that, by reason.
         regret: origin bytes of blocks that a peer then delivered before they were injected.
         requested: pieces asked of peers, each counted once.
-        chosen: those of them that were at the top of the plan in force.
+        chosen: those of them that were the picker's choice: when a piece was first asked for,
+            fewer better ranked ones were still waiting than the plan puts at its top.
     """
 
     from_peers: int = 0
@@ -32,16 +33,30 @@ class Accounts:
     regret: int = 0
     requested: int = 0
     chosen: int = 0
+    _ranked: list[int] = field(default_factory=list)
+    _top: int = 0
     _asked: set[int] = field(default_factory=set)
     _arrived: dict[int, set[int]] = field(default_factory=dict)
 
-    def block_requested(self, block: Block, *, chosen: bool) -> None:
+    def planned(self, ranked: list[int], *, top: int) -> None:
+        """A plan came into force.
+
+        Args:
+            ranked: the pieces it wants, best first.
+            top: how many of them it asks for at once.
+        """
+        self._ranked = ranked
+        self._top = top
+
+    def block_requested(self, block: Block) -> None:
         """A block was asked of a peer; only a piece's first request is the picker's choice."""
         if block.piece in self._asked:
             return
+        if block.piece in self._ranked:
+            better = self._ranked[: self._ranked.index(block.piece)]
+            self.chosen += sum(piece not in self._asked for piece in better) < self._top
         self._asked.add(block.piece)
         self.requested += 1
-        self.chosen += chosen
 
     def block_arrived(self, block: Block, geometry: Geometry) -> None:
         """A block was stored. Injected ones were counted when they were fetched."""

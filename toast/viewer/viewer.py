@@ -97,7 +97,6 @@ class Viewer:
         self._swarm: FilmSwarm | None = None
         self._joining: asyncio.Task[None] | None = None
         self._plan = Plan(np.empty(0, np.intp), np.empty(0, np.intp))
-        self._top: frozenset[int] = frozenset()
         self._snapshot: Snapshot | None = None
         self._peer_rate: float | None = None
         self._rate_at = 0.0
@@ -138,7 +137,7 @@ class Viewer:
 
     def _set_timemap(self, timemap: TimeMap) -> None:
         now = self._clock()
-        self.playhead = Playhead(timemap, self._geometry, now)
+        self.playhead = Playhead(timemap, self._geometry, self._opened_at)
         if self.settings.start_seconds > 0:
             self.playhead.seek(now, min(self.settings.start_seconds, timemap.duration))
         self._due_seconds = timemap.duration / self._geometry.pieces
@@ -220,7 +219,8 @@ class Viewer:
                 self._picker, view, self._rng, top=window, open_=window, previous=self._plan
             )
             coming = self._coming(view, window)
-        self._top = frozenset((*self._plan.top.tolist(), *coming.tolist()))
+        ranked = (self._plan.top, self._plan.open, coming)
+        self.accounts.planned(np.concatenate(ranked).tolist(), top=window)
         self._swarm.steer(self._plan, coming, view)
         return max(min(wait, self._hand_over(view, self._swarm)), 0.001)
 
@@ -316,7 +316,7 @@ class Viewer:
 
     def block_requested(self, block: Block) -> None:
         """Count how well requests follow the plan."""
-        self.accounts.block_requested(block, chosen=block.piece in self._top)
+        self.accounts.block_requested(block)
 
     def block_arrived(self, block: Block) -> None:
         """Count what came from whom."""
