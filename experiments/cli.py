@@ -16,8 +16,9 @@ from experiments.accounting import failures
 from experiments.bound import Behaviour, Scenario, ViewerPlan, evenly_spaced, offload_bound
 from experiments.decoder import DecodeResult, decode_in_real_time
 from experiments.demo import Demo, DemoSettings
-from experiments.display import follow, show_results
+from experiments.display import follow, show_evidence, show_results
 from experiments.errors import LabError
+from experiments.evidence import CELLS, Cell, Evidence, Result, checkout, commit_of
 from experiments.film import FilmSpec, cached_film, make_film
 from toast.common.cli import RATE, SECONDS, print_json, run_cli
 from toast.common.units import format_bytes, format_rate
@@ -28,6 +29,7 @@ __all__ = ["cli", "main"]
 _FILM = FilmSpec()
 _DEMO = DemoSettings()
 _FILMS = Path("run/films")
+_EVIDENCE = Path("run/evidence")
 _behaviours = click.Choice([str(behaviour) for behaviour in Behaviour])
 _json = click.option("--json", "as_json", is_flag=True, help="One line of JSON, for programs.")
 
@@ -108,10 +110,11 @@ def cli() -> None:
 def demo_command(
     film: Path | None, duration_seconds: float, behaviour: str, as_json: bool, **options: Any
 ) -> None:
-    """Put a film on a server and let viewers watch it: real programs, real sockets.
+    """Put a film on a server, and let viewers watch it.
 
-    Ends with the figures as one line of JSON. Succeeds only if no viewer stalled, every film is
-    bit-identical, every frame was decoded and nobody sent more than its cap.
+    Real programs, real sockets. Ends with the figures as one line of JSON. Succeeds only if no
+    viewer stalled, every film is bit-identical, every frame was decoded and nobody sent more than
+    its cap.
 
     \b
     Example:
@@ -155,7 +158,11 @@ def demo_command(
     help="Its length.",
 )
 @click.option(
-    "--rate", "bit_rate", type=RATE, default=_FILM.bit_rate, help="Of the file.  [default: 2Mbps]"
+    "--rate",
+    "bit_rate",
+    type=RATE,
+    default=_FILM.bit_rate,
+    help="Bit rate of the file.  [default: 2Mbps]",
 )
 @click.option("--width", type=int, default=_FILM.width, show_default=True, help="Pixels.")
 @click.option("--height", type=int, default=_FILM.height, show_default=True, help="Pixels.")
@@ -171,7 +178,9 @@ def demo_command(
 )
 @_json
 def film_command(out: Path, as_json: bool, **options: Any) -> None:
-    """Make a film with a clock in its picture and a climbing tone, and write it to OUT.
+    """Make a film with a clock in its picture and a climbing tone.
+
+    Writes it to OUT: MP4, H.264 and AAC.
 
     \b
     Example:
@@ -201,7 +210,7 @@ def film_command(out: Path, as_json: bool, **options: Any) -> None:
     type=SECONDS,
     default=_DEMO.spacing_seconds,
     show_default=True,
-    help="From one arrival to the next.",
+    help="Seconds from one arrival to the next.",
 )
 @click.option(
     "--duration",
@@ -210,7 +219,9 @@ def film_command(out: Path, as_json: bool, **options: Any) -> None:
     show_default=True,
     help="Length of the film.",
 )
-@click.option("--rate", type=RATE, default=_FILM.bit_rate, help="Of the film.  [default: 2Mbps]")
+@click.option(
+    "--rate", type=RATE, default=_FILM.bit_rate, help="Bit rate of the film.  [default: 2Mbps]"
+)
 @click.option("--upload", type=RATE, help="Upload cap of each.  [default: the film's rate]")
 @click.option("--download", type=RATE, help="Download cap of each.  [default: none]")
 @click.option(
@@ -218,11 +229,15 @@ def film_command(out: Path, as_json: bool, **options: Any) -> None:
     type=_behaviours,
     default=str(_DEMO.behaviour),
     show_default=True,
-    help="Leave when.",
+    help="When viewers leave.",
 )
 @click.option("--end", type=SECONDS, help="End of the run, for seeding viewers.")
 @click.option(
-    "--pieces", type=click.IntRange(1, 20_000), default=200, show_default=True, help="How fine."
+    "--pieces",
+    type=click.IntRange(1, 20_000),
+    default=200,
+    show_default=True,
+    help="How finely the film is cut.",
 )
 @_json
 def bound_command(
@@ -268,7 +283,9 @@ def bound_command(
 @click.argument("url")
 @_json
 def decode_command(url: str, as_json: bool) -> None:
-    """Decode every frame of the film at URL, in its own time, as a player would.
+    """Decode the film at URL in its own time, every frame of it.
+
+    As a player would, but it counts what a player passes over in silence.
 
     \b
     Example:
@@ -285,6 +302,81 @@ def decode_command(url: str, as_json: bool) -> None:
         )
     if result.errors:
         raise LabError(f"{result.errors} errors while decoding {url}")
+
+
+@cli.command("evidence")
+@click.option(
+    "--only",
+    "names",
+    multiple=True,
+    metavar="CELL",
+    help="This one alone; may be given more than once.",
+)
+@click.option("--again", is_flag=True, help="Also what was obtained from this commit already.")
+@click.option("--list", "only_list", is_flag=True, help="Run nothing; tell what is known.")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=_EVIDENCE,
+    show_default=True,
+    help="Where results are kept, one file each.",
+)
+@_json
+def evidence_command(
+    *, names: tuple[str, ...], again: bool, only_list: bool, folder: Path, as_json: bool
+) -> None:
+    r"""Obtain everything that the project must show, in full size: about twenty-five minutes.
+
+    A result is kept, good or bad, for the commit that it was obtained from; so this can be
+    interrupted and resumed. Succeeds only if all of it holds.
+
+    \b
+    Example:
+      toast-lab evidence --only demo --only interop
+    """
+    _interrupt_on_sigterm()
+    root = checkout()
+    evidence = Evidence(folder.absolute(), root, commit_of(root), CELLS)
+    cells = evidence.select(names)
+    results = {cell.name: None if again else evidence.known(cell) for cell in cells}
+    notes = Console(stderr=True, quiet=as_json)
+    if not only_list:
+        try:
+            asyncio.run(_obtain(evidence, cells, results, notes))
+        except asyncio.CancelledError:  # by SIGTERM
+            raise KeyboardInterrupt from None
+    if as_json:
+        found = [
+            {"cell": cell.name, "shows": cell.shows, "held": result.held if result else None}
+            | (asdict(result) if result else {})
+            for cell in cells
+            for result in (results[cell.name],)
+        ]
+        print_json({"held": all(cell["held"] for cell in found), "cells": found})
+    else:
+        show_evidence(cells, results, Console())
+    missing = [name for name, result in results.items() if result is None or not result.held]
+    if missing and not only_list:
+        raise LabError(f"this does not hold: {', '.join(missing)}")
+
+
+async def _obtain(
+    evidence: Evidence,
+    cells: tuple[Cell, ...],
+    results: dict[str, Result | None],
+    notes: Console,
+) -> None:
+    """Fill in the results that are missing, one after the other: they need the machine."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    for cell in cells:
+        if results[cell.name] is not None:
+            continue
+        with notes.status(f"{cell.name}: {cell.shows}"):
+            result = results[cell.name] = await evidence.obtain(cell)
+        verdict = "holds" if result.held else f"fails: {'; '.join(result.wrong)}"
+        notes.print(f"{cell.name}: {verdict} ({result.seconds:g} s)", highlight=False)
 
 
 async def _run_demo(demo: Demo, console: Console | None) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def check(*, as_json: bool) -> None:
 @click.argument("file", metavar="TOPOLOGY.toml", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def show(file: Path, *, as_json: bool) -> None:
-    """Read a topology file and show its classes and the round trips between them.
+    """Show the classes of a topology file and the round trips between them.
 
     \b
     Example:

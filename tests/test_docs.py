@@ -112,6 +112,7 @@ HELP_TEXTS = [
 def test_every_help_text_has_an_example_that_works(path, text):
     lines = [line.strip() for line in text.splitlines()]
     assert "\\b" not in text, "the docstring has a backslash and a b where a backspace belongs"
+    assert not [line for line in lines[1:] if line.endswith("...")], "a first sentence is too long"
     assert "Example:" in lines, "an example must stand as it is written, on lines of its own"
     examples = lines[lines.index("Example:") + 1 :]
     examples = examples[: examples.index("")]

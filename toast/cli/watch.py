@@ -72,8 +72,14 @@ def _shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Where films are kept and resumed from.",
         ),
         click.option("--origin", metavar="URL", help="VoD server, if the .torrent names none."),
-        click.option("--upload", type=RATE, help="Most to send to others, such as 2Mbps."),
-        click.option("--download", type=RATE, help="Most to take from others."),
+        click.option(
+            "--upload",
+            type=RATE,
+            help="Most to send to others, such as 2Mbps.  [default: no limit]",
+        ),
+        click.option(
+            "--download", type=RATE, help="Most to take from others.  [default: no limit]"
+        ),
         click.option(
             "--listen",
             default=_SESSION.listen_host,
@@ -102,7 +108,7 @@ def _shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--start",
             type=SECONDS,
             default=_DEFAULTS.start_seconds,
-            help="Where to begin, such as 90s or 1:30.",
+            help="Where to begin, such as 90s or 1:30.  [default: at the beginning]",
         ),
         click.option("--random-seed", type=int, help="Makes the choices of policies repeatable."),
         click.option("--json", "as_json", is_flag=True, help="One JSON object per line."),
@@ -121,12 +127,18 @@ def _shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
     show_default=True,
     help="How long to serve others.",
 )
-@click.option("--gateway", is_flag=True, help="Also let a local player read along.")
-@click.option("--gateway-port", type=click.IntRange(0, 65535), default=0, help="0: any free one.")
+@click.option("--gateway", is_flag=True, help="Also let players of this machine read along.")
+@click.option(
+    "--gateway-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port of the gateway.  [default: any free one]",
+)
 def watch(behaviour: str, gateway: bool, gateway_port: int, as_json: bool, **options: Any) -> int:
-    """Watch SOURCE without a screen: at the film's pace, with a report at the end.
+    """Watch SOURCE without a screen, at the film's own pace.
 
-    SOURCE is a .torrent, the URL of a title on a VoD server, or a magnet link.
+    SOURCE is a .torrent, the URL of a title on a VoD server, or a magnet link. A report at the end
+    says how it went and where the film came from.
 
     \b
     Example:
@@ -138,7 +150,12 @@ def watch(behaviour: str, gateway: bool, gateway_port: int, as_json: bool, **opt
 
 @click.command()
 @_shared_options
-@click.option("--gateway-port", type=click.IntRange(0, 65535), default=0, help="0: any free one.")
+@click.option(
+    "--gateway-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port of the gateway.  [default: any free one]",
+)
 @click.option(
     "--player",
     default="auto",
@@ -148,7 +165,8 @@ def watch(behaviour: str, gateway: bool, gateway_port: int, as_json: bool, **opt
 def play(gateway_port: int, player: str, as_json: bool, **options: Any) -> int:
     """Play SOURCE in a player of this machine.
 
-    The film is offered on a local URL that any player can open. Ends with the player, or on Ctrl-C.
+    SOURCE is a .torrent, the URL of a title on a VoD server, or a magnet link. The film is offered
+    on a local URL that any player can open. Ends with the player, or on Ctrl-C.
 
     \b
     Example:
