@@ -46,8 +46,8 @@ What each program says of itself with `--help`. `docs/generate.py` writes this p
 programs, then run it.
 
 All five keep to the same rules. Exit code 0 means success; 1 that something failed; 2 wrong usage
-or unusable input; 130 interrupted; 141 that the reader of the output went away. An error is one
-line on standard error. With `--json`, standard output carries JSON only.
+or unusable input; 130 interrupted. An error is one line on standard error. With `--json`, standard
+output carries JSON only.
 
 Values with a unit are written as people write them:
 
