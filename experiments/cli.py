@@ -14,11 +14,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from experiments.accounting import failures
 from experiments.bound import Behaviour, Scenario, ViewerPlan, evenly_spaced, offload_bound
+from experiments.cells import CELLS, Cell
 from experiments.decoder import DecodeResult, decode_in_real_time
 from experiments.demo import Demo, DemoSettings
 from experiments.display import follow, show_evidence, show_results
 from experiments.errors import LabError
-from experiments.evidence import CELLS, Cell, Evidence, Result, checkout, commit_of
+from experiments.evidence import Evidence, Result, checkout, commit_of
 from experiments.film import FilmSpec, cached_film, make_film
 from toast.common.cli import RATE, SECONDS, print_json, run_cli
 from toast.common.units import format_bytes, format_rate
@@ -376,7 +377,7 @@ async def _obtain(
         with notes.status(f"{cell.name}: {cell.shows}"):
             result = results[cell.name] = await evidence.obtain(cell)
         verdict = "holds" if result.held else f"fails: {'; '.join(result.wrong)}"
-        notes.print(f"{cell.name}: {verdict} ({result.seconds:g} s)", highlight=False)
+        notes.print(f"{cell.name}: {verdict} ({result.seconds:.0f} s)", highlight=False)
 
 
 async def _run_demo(demo: Demo, console: Console | None) -> dict[str, Any]:

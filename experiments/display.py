@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console, Group
@@ -10,10 +10,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from experiments.cells import Cell
 from experiments.demo import Demo, ViewerState
+from experiments.evidence import Result
 from toast.common.units import format_bytes, format_rate, format_seconds
 
-__all__ = ["follow", "show_results"]
+__all__ = ["follow", "show_evidence", "show_results"]
 
 _LIVE_SECONDS = 0.5
 _LINE_SECONDS = 5.0
@@ -52,6 +54,29 @@ def show_results(demo: Demo, figures: dict[str, Any], console: Console) -> None:
         highlight=False,
         soft_wrap=True,
     )
+
+
+def show_evidence(
+    cells: Sequence[Cell], results: Mapping[str, Result | None], console: Console
+) -> None:
+    """What was to be shown, and what came of it."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("cell", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("figures", overflow="fold")
+    for cell in cells:
+        result = results.get(cell.name)
+        if result is None:
+            table.add_row(cell.name, "not run", Text(cell.shows))
+            continue
+        # Only what is judged, each figure once: the rest is in the cell's file.
+        names = dict.fromkeys(check.field for check in cell.checks)
+        figures = ", ".join(f"{name} {result.figures.get(name)}" for name in names)
+        verdict = Text("holds", "green") if result.held else Text("fails", "bold red")
+        table.add_row(cell.name, verdict, Text(figures))
+        for wrong in result.wrong:
+            table.add_row("", "", Text(wrong, "red"))
+    console.print(table)
 
 
 def _cells(viewer: ViewerState, upload_rate: float) -> Sequence[str]:

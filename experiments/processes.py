@@ -193,6 +193,7 @@ class Processes:
         command: Sequence[str],
         *,
         on_event: Callable[[Event], None] | None = None,
+        folder: Path | None = None,
     ) -> Child:
         """Start a program.
 
@@ -200,6 +201,7 @@ class Processes:
             name: what to call it in messages and for its log.
             command: its path and arguments.
             on_event: is told every JSON object with an `event` that it prints.
+            folder: where it runs; ours if not given.
 
         Raises:
             ProcessError: it cannot be started.
@@ -215,6 +217,7 @@ class Processes:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
+                cwd=folder,
                 start_new_session=True,
                 limit=_LONGEST_LINE_BYTES,
             )

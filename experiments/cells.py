@@ -1,0 +1,181 @@
+"""What must be shown: cells, each a command and what must be true of its figures. Pure."""
+
+import contextlib
+import json
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from experiments.errors import LabError
+
+__all__ = ["CELLS", "Cell", "Check", "judge", "read_outcome"]
+
+_HOLDS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "=": operator.eq,
+    ">=": operator.ge,
+    "<=": operator.le,
+}
+_COUNTS = re.compile(r"(\d+) (passed|failed|errors?|skipped|deselected|xfailed|xpassed)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that must be true of a cell's figures.
+
+    Attributes:
+        field: name of the figure.
+        how: "=", ">=" or "<=".
+        limit: what it is compared with.
+    """
+
+    field: str
+    how: str
+    limit: float | bool
+
+    def __post_init__(self) -> None:
+        if self.how not in _HOLDS:
+            raise LabError(f"figures cannot be compared by '{self.how}'")
+
+    def failure(self, figures: Mapping[str, Any]) -> str | None:
+        """What is wrong, in words, or None. A figure that is not there, or null, is wrong."""
+        value = figures.get(self.field)
+        if value is None:
+            return f"{self.field} is not known"
+        # True equals 1 in Python, and a count of one is no yes.
+        same_kind = isinstance(value, bool) == isinstance(self.limit, bool)
+        if not isinstance(value, int | float) or not same_kind:
+            return f"{self.field} is {value!r}"
+        if not _HOLDS[self.how](value, self.limit):
+            return f"{self.field} is {_plain(value)}, not {self}"
+        return None
+
+    def __str__(self) -> str:
+        limit = _plain(self.limit)
+        return limit if self.how == "=" else f"{self.how} {limit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One thing to be shown.
+
+    Attributes:
+        name: a word for it; also its file's name.
+        shows: what, in a few words.
+        command: a program of ours, or pytest, and its arguments.
+        checks: what must be true of its figures, besides an exit code of 0.
+        limit_seconds: longest time that it may take.
+    """
+
+    name: str
+    shows: str
+    command: tuple[str, ...]
+    checks: tuple[Check, ...]
+    limit_seconds: float = 600.0
+
+
+_WELL = (Check("stalls", "=", 0), Check("verified", "=", True))
+_DEMO = ("toast-lab", "demo", "--json")
+_TESTS = ("pytest", "-q", "-p", "no:cacheprovider")
+_ALL_PASS = (Check("passed", ">=", 1), Check("failed", "=", 0), Check("skipped", "=", 0))
+
+
+def _picker(name: str, share: float) -> Cell:
+    return Cell(
+        f"picker-{name}",
+        f"what is asked of peers is what the {name} picker chose",
+        (*_DEMO, "--picker", name),
+        (*_WELL, Check("choice_share", ">=", share)),
+    )
+
+
+CELLS: Final[tuple[Cell, ...]] = (
+    Cell(
+        "demo",
+        "the demonstration as it is, within five minutes; hybrid picker",
+        _DEMO,
+        (
+            *_WELL,
+            Check("decode_errors", "=", 0),
+            Check("upload_cap_respected", "=", True),
+            Check("start_seconds_p95", "<=", 1.0),
+            Check("offload", ">=", 0.60),
+            Check("choice_share", ">=", 0.80),
+            Check("receipts_agree", "=", True),
+            *(
+                Check(name, ">=", 0)
+                for name in (
+                    *("viewers", "film_bytes", "bound", "copies", "waste"),
+                    *("stall_seconds", "start_seconds_p50"),
+                )
+            ),
+        ),
+        limit_seconds=300.0,
+    ),
+    Cell(
+        "demo-20",
+        "twenty viewers with half the film's rate to give",
+        (*_DEMO, "--viewers", "20", "--upload", "1Mbps", "--picker", "in-order"),
+        _WELL,
+    ),
+    Cell(
+        "demo-no-seed",
+        "without the operator's seed",
+        (*_DEMO, "--no-seed"),
+        (*_WELL, Check("operator_seed_bytes", "=", 0)),
+    ),
+    _picker("in-order", 0.90),
+    _picker("rarest-first", 0.80),
+    _picker("beta", 0.80),
+    _picker("hybrid", 0.80),
+    Cell(
+        "failures",
+        "servers and viewers are killed in the middle of a film",
+        (*_TESTS, "tests/lab/test_failures.py"),
+        _ALL_PASS,
+    ),
+    Cell(
+        "one-line-errors",
+        "bad films, bad torrents, full disks, taken ports",
+        (*_TESTS, "tests/lab/test_one_line_errors.py"),
+        _ALL_PASS,
+    ),
+    Cell(
+        "interop",
+        "stock BitTorrent clients get the film, bit-identical",
+        (*_TESTS, "tests/interop"),
+        _ALL_PASS,
+    ),
+)
+"""All that must be shown, in the order in which it is obtained."""
+
+
+def judge(cell: Cell, exit_code: int, figures: Mapping[str, Any], seconds: float) -> list[str]:
+    """What of a cell does not hold, in words; empty if all does."""
+    wrong = [] if exit_code == 0 else [f"its exit code is {exit_code}"]
+    if seconds > cell.limit_seconds:
+        wrong.append(f"it took longer than {cell.limit_seconds:g} s")
+    return wrong + [failure for check in cell.checks if (failure := check.failure(figures))]
+
+
+def read_outcome(lines: Sequence[str]) -> dict[str, Any]:
+    """The figures in what a program printed: its last JSON object, or pytest's counts."""
+    for line in reversed(lines):
+        with contextlib.suppress(ValueError):
+            value = json.loads(line)
+            if isinstance(value, dict):
+                return value
+    for line in reversed(lines):
+        counts = {what.rstrip("s"): int(count) for count, what in _COUNTS.findall(line)}
+        if counts:
+            return {
+                "passed": counts.get("passed", 0),
+                "failed": counts.get("failed", 0) + counts.get("error", 0),
+                "skipped": counts.get("skipped", 0),
+            }
+    return {}
+
+
+def _plain(value: float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}"
