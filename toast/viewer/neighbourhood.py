@@ -21,6 +21,7 @@ _RETRY_SECONDS = 30.0
 _TRACKER_RETRY_SECONDS = 3.0
 _LONELY_SECONDS = 5.0
 _FRESH_SECONDS = 90.0
+_MOST_KNOWN = 1000
 _STOP_SECONDS = 1.0
 _CONNECT_SECONDS = 2.5
 
@@ -90,6 +91,7 @@ class Neighbourhood:
         self._connected: set[tuple[str, int]] = set()
         self._wake = asyncio.Event()
         self._patience = patience_seconds
+        self._patience_with_peers = _FRESH_SECONDS
         self._announced_at = 0.0
         self._hope_until = clock() + patience_seconds
         self.last_error: str | None = None
@@ -166,12 +168,15 @@ class Neighbourhood:
                 raise answer
             else:
                 now = self._clock()
+                self.last_error = None
+                self._patience_with_peers = max(_FRESH_SECONDS, 2 * answer.interval)
                 self._known.update({peer.address: (peer, now) for peer in answer.peers})
                 waits.append(answer.interval)
         return min(waits)
 
     def _choose(self, watching: Watching, swarm: FilmSwarm) -> tuple[tuple[str, int], ...]:
         now = self._clock()
+        self._forget(now)
         snapshot = swarm.snapshot()
         self._connected = {neighbour.address for neighbour in snapshot.neighbours}
         connecting = {
@@ -187,7 +192,7 @@ class Neighbourhood:
         candidates = [
             self._candidate(peer, now - seen)
             for peer, seen in self._known.values()
-            if now - seen < _FRESH_SECONDS and peer.address not in failed
+            if peer.address not in failed
         ]
         for peer in (peer for peer, _ in self._known.values() if peer.operator):
             swarm.note_operator(peer.address)
@@ -205,6 +210,19 @@ class Neighbourhood:
         )
         self._hope_until = latest + _CONNECT_SECONDS if latest else now
         return choice.connect
+
+    def _forget(self, now: float) -> None:
+        """Drop whom no tracker has named for long: a tracker may name new ones for ever."""
+        self._known = {
+            address: (peer, seen)
+            for address, (peer, seen) in self._known.items()
+            if now - seen < self._patience_with_peers
+        }
+        for address in list(self._known)[: -_MOST_KNOWN]:
+            del self._known[address]
+        self._tried = {
+            address: since for address, since in self._tried.items() if address in self._known
+        }
 
     @staticmethod
     def _candidate(peer: Peer, age: float) -> Candidate:
