@@ -14,10 +14,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from experiments.accounting import failures
 from experiments.bound import Behaviour, Scenario, ViewerPlan, evenly_spaced, offload_bound
+from experiments.cells import CELLS, Cell
 from experiments.decoder import DecodeResult, decode_in_real_time
 from experiments.demo import Demo, DemoSettings
-from experiments.display import follow, show_results
+from experiments.display import follow, show_evidence, show_results
 from experiments.errors import LabError
+from experiments.evidence import Evidence, Result, checkout, commit_of
 from experiments.film import FilmSpec, cached_film, make_film
 from toast.common.cli import RATE, SECONDS, print_json, run_cli
 from toast.common.units import format_bytes, format_rate
@@ -28,6 +30,7 @@ __all__ = ["cli", "main"]
 _FILM = FilmSpec()
 _DEMO = DemoSettings()
 _FILMS = Path("run/films")
+_EVIDENCE = Path("run/evidence")
 _behaviours = click.Choice([str(behaviour) for behaviour in Behaviour])
 _json = click.option("--json", "as_json", is_flag=True, help="One line of JSON, for programs.")
 
@@ -300,6 +303,81 @@ def decode_command(url: str, as_json: bool) -> None:
         )
     if result.errors:
         raise LabError(f"{result.errors} errors while decoding {url}")
+
+
+@cli.command("evidence")
+@click.option(
+    "--only",
+    "names",
+    multiple=True,
+    metavar="CELL",
+    help="This one alone; may be given more than once.",
+)
+@click.option("--again", is_flag=True, help="Also what was obtained from this commit already.")
+@click.option("--list", "only_list", is_flag=True, help="Run nothing; tell what is known.")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=_EVIDENCE,
+    show_default=True,
+    help="Where results are kept, one file each.",
+)
+@_json
+def evidence_command(
+    *, names: tuple[str, ...], again: bool, only_list: bool, folder: Path, as_json: bool
+) -> None:
+    """Obtain everything that the project must show, in full size.
+
+    Takes about twenty-five minutes. A result is kept, good or bad, for the commit that it was
+    obtained from; so this can be interrupted and resumed. Succeeds only if all of it holds.
+
+    \b
+    Example:
+      toast-lab evidence --only demo --only interop
+    """
+    _interrupt_on_sigterm()
+    root = checkout()
+    evidence = Evidence(folder.absolute(), root, commit_of(root), CELLS)
+    cells = evidence.select(names)
+    results = {cell.name: None if again else evidence.known(cell) for cell in cells}
+    notes = Console(stderr=True, quiet=as_json)
+    if not only_list:
+        try:
+            asyncio.run(_obtain(evidence, cells, results, notes))
+        except asyncio.CancelledError:  # by SIGTERM
+            raise KeyboardInterrupt from None
+    if as_json:
+        found = [
+            {"cell": cell.name, "shows": cell.shows, "held": result.held if result else None}
+            | (asdict(result) if result else {})
+            for cell in cells
+            for result in (results[cell.name],)
+        ]
+        print_json({"held": all(cell["held"] for cell in found), "cells": found})
+    else:
+        show_evidence(cells, results, Console())
+    missing = [name for name, result in results.items() if result is None or not result.held]
+    if missing and not only_list:
+        raise LabError(f"this does not hold: {', '.join(missing)}")
+
+
+async def _obtain(
+    evidence: Evidence,
+    cells: tuple[Cell, ...],
+    results: dict[str, Result | None],
+    notes: Console,
+) -> None:
+    """Fill in the results that are missing, one after the other: they need the machine."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    for cell in cells:
+        if results[cell.name] is not None:
+            continue
+        with notes.status(f"{cell.name}: {cell.shows}"):
+            result = results[cell.name] = await evidence.obtain(cell)
+        verdict = "holds" if result.held else f"fails: {'; '.join(result.wrong)}"
+        notes.print(f"{cell.name}: {verdict} ({result.seconds:.0f} s)", highlight=False)
 
 
 async def _run_demo(demo: Demo, console: Console | None) -> dict[str, Any]:
