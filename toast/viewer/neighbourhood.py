@@ -218,7 +218,7 @@ class Neighbourhood:
             for address, (peer, seen) in self._known.items()
             if now - seen < self._patience_with_peers
         }
-        for address in list(self._known)[: -_MOST_KNOWN]:
+        for address in list(self._known)[:-_MOST_KNOWN]:
             del self._known[address]
         self._tried = {
             address: since for address, since in self._tried.items() if address in self._known

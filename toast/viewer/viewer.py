@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from toast.common.errors import ToastError
 from toast.common.timemap import TimeMap
 from toast.common.waiting import wait_event
 from toast.media import probe
@@ -94,6 +95,7 @@ class Viewer:
             changed=self._wake.set,
         )
         self._stop = asyncio.Event()
+        self._over = False
         self._swarm: FilmSwarm | None = None
         self._joining: asyncio.Task[None] | None = None
         self._plan = Plan(np.empty(0, np.intp), np.empty(0, np.intp))
@@ -155,10 +157,12 @@ class Viewer:
                 self._joining = tasks.create_task(self._neighbourhood.run(self, self._swarm))
                 if self.timemap is None:
                     tasks.create_task(self._look_into_container())
-                await self._control()
-                self._joining.cancel()
-        except* ViewerError as group:
-            raise group.exceptions[0] from None
+                try:
+                    await self._control()
+                finally:
+                    self._end()
+        except* ToastError as group:
+            raise _first(group) from None
         finally:
             await self._leave()
         if self._failure is not None:
@@ -169,11 +173,20 @@ class Viewer:
         self._stop.set()
         self._wake.set()
 
+    def _end(self) -> None:
+        """Let go of everyone who waits for something of this viewing."""
+        self._over = True
+        if self._joining is not None:
+            self._joining.cancel()
+        for arrival in self._arrivals.values():
+            arrival.set()
+        for read in self._reads.values():
+            if not read.done():
+                read.set_result(b"")
+
     async def _leave(self) -> None:
         await self._supply.close()
         self._leave_swarm()
-        for arrival in self._arrivals.values():
-            arrival.set()
 
     def _leave_swarm(self) -> None:
         if self._swarm is not None:
@@ -371,7 +384,7 @@ class Viewer:
             self._wake.set()
         try:
             while not self.have[piece]:
-                if self._swarm is None or self._stop.is_set():
+                if self._over:
                     raise FilmUnavailable("the viewing has ended")
                 await self._arrivals.setdefault(piece, asyncio.Event()).wait()
         finally:
@@ -405,7 +418,12 @@ class Viewer:
     async def _look_into_container(self) -> None:
         """Make the time map from the film itself, for a .torrent that carries none."""
         film = BlockingFilm(self, asyncio.get_running_loop())
-        info = await asyncio.to_thread(probe, cast("BinaryIO", film))
+        try:
+            info = await asyncio.to_thread(probe, cast("BinaryIO", film))
+        except FilmUnavailable:
+            if self._over:
+                return  # ended before enough of it came: that is no error
+            raise
         self.timemap = info.timemap
         self._set_timemap(info.timemap)
 
@@ -468,3 +486,9 @@ class Viewer:
             arrived_at=self._arrived_at,
             sha256=await asyncio.to_thread(self._file.sha256) if complete else None,
         )
+
+
+def _first(group: BaseExceptionGroup[ToastError]) -> ToastError:
+    """The error that ended it: the others are its consequences."""
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
