@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 ARGS ?=
 
-.PHONY: help demo test lint types unit system-packages evidence bench clean
+.PHONY: help demo test lint types unit system-packages evidence bench docs clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -33,6 +33,9 @@ evidence: $(READY) ## every figure that the documents state, in full size; resum
 
 bench: $(READY) ## speed, each beside its baseline
 	@for b in benchmarks/bench_*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
+
+docs: $(READY) ## write the pages that are made from the programs
+	$(BIN)/python docs/generate.py
 
 clean: ## remove the environment and everything that runs left behind
 	rm -rf .venv run build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -30,6 +30,7 @@ def main() -> NoReturn:
 
 
 @click.group(name="toast-netem")
+@click.version_option(package_name="toast-vod", prog_name="toast-netem")
 def _netem() -> None:
     """Emulated networks: which kinds work on this machine, and what a topology file means.
 

@@ -24,6 +24,7 @@ def main() -> NoReturn:
 
 
 @click.group(name="toast-tracker")
+@click.version_option(package_name="toast-vod", prog_name="toast-tracker")
 def _tracker() -> None:
     """A BitTorrent tracker for swarms that play films.
 

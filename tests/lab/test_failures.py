@@ -9,6 +9,9 @@ pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(60)]
 
 HEAD_BYTES = 1000
 """More than the headers of one answer of the VoD server."""
+PIECE_BYTES = 64 * 1024
+"""Of this film. Also what a report may lack: libtorrent says nothing of blocks of the very last
+piece that it has not written yet when that piece turns out to be right."""
 
 
 def received(report):
@@ -72,7 +75,7 @@ async def test_a_killed_viewer_resumes_from_what_it_had_verified(house):
     await kill(first.child)
     had = house.intact_bytes(first.folder)
     assert 0.3 * house.film_bytes < had < house.film_bytes
-    assert had >= half["pieces_have"] / half["pieces"] * house.film_bytes - 2 * 65536
+    assert had >= (half["pieces_have"] - 1) * PIECE_BYTES
 
     second = await house.watch("viewer-again", folder=first.folder)
     at_once = await second.wait_until(lambda p: True, "it tells how it stands")
@@ -83,9 +86,9 @@ async def test_a_killed_viewer_resumes_from_what_it_had_verified(house):
     report = await second.report()
     house.assert_whole(second, report)
     assert report["stalls"] == 0
-    fetches = half["pieces"]
-    assert received(report) <= house.film_bytes - had + fetches * HEAD_BYTES
-    assert received(report) >= 0.9 * (house.film_bytes - had)
+    heads = half["pieces"] * HEAD_BYTES
+    assert received(report) <= house.film_bytes - had + heads
+    assert received(report) >= house.film_bytes - had - PIECE_BYTES
 
 
 async def test_alone_everything_comes_from_the_server_and_nothing_stalls(house):
@@ -108,4 +111,4 @@ async def test_a_film_whose_server_is_gone_comes_from_a_viewer_that_has_it(house
     house.assert_whole(viewer, report)
     assert report["stalls"] == 0
     assert report["bytes_from_origin"] == 0
-    assert report["bytes_from_peers"] == house.film_bytes
+    assert house.film_bytes - PIECE_BYTES <= report["bytes_from_peers"] <= house.film_bytes

@@ -22,6 +22,8 @@ _PROGRESS_SECONDS = 1.0
 class Display(ABC):
     """Where a viewing's events go."""
 
+    _start_told = False
+
     @abstractmethod
     def source(self, source: Source) -> None:
         """The film was found."""
@@ -50,14 +52,17 @@ class Display(ABC):
     def close(self) -> None:
         """Leave the terminal as it was."""
 
+    def tell_start(self, viewer: Viewer) -> None:
+        """Say once that the film has started, if it has."""
+        playhead = viewer.playhead
+        if not self._start_told and playhead is not None and playhead.start_seconds is not None:
+            self._start_told = True
+            self.started(playhead.start_seconds)
+
     async def follow(self, viewer: Viewer) -> None:
         """Show progress until cancelled."""
-        started = False
         while True:
-            playhead = viewer.playhead
-            if not started and playhead is not None and playhead.start_seconds is not None:
-                started = True
-                self.started(playhead.start_seconds)
+            self.tell_start(viewer)
             self.progress(viewer.progress())
             await asyncio.sleep(_PROGRESS_SECONDS)
 

@@ -324,8 +324,11 @@ async def _run(viewer: Viewer, request: _Request, display: Display, player: str 
             display.gateway(gateway.url)
             if player is not None:
                 helpers.append(asyncio.create_task(_player(player, gateway.url, viewer)))
-        helpers.append(asyncio.create_task(display.follow(viewer)))
+        following = asyncio.create_task(display.follow(viewer))
+        following.add_done_callback(lambda _: viewer.stop())  # nobody is left to show it to
+        helpers.append(following)
         await viewer.run()
+        display.tell_start(viewer)
         if gateway is not None and player is None:
             # Whoever reads along may be a little behind the playhead: let it have the end.
             with contextlib.suppress(TimeoutError):

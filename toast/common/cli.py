@@ -62,9 +62,6 @@ def run_cli(command: click.Command) -> NoReturn:
     except KeyboardInterrupt:
         _complain(command, "interrupted")
         sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output went away: nothing is left to say to anyone
-        sys.exit(141)
     except ToastError as error:
         _complain(command, str(error))
         sys.exit(error.exit_code)

@@ -188,7 +188,7 @@ people = st.lists(
 
 @settings(derandomize=True, deadline=None)
 @given(
-    st.sampled_from(["ahead", "everyone", "random"]),
+    st.sampled_from(neighbours_names()),
     people,
     st.sets(st.tuples(st.sampled_from("abcdefghij"), st.integers(1, 3))),
     st.floats(0, 200),
