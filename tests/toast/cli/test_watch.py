@@ -110,6 +110,7 @@ async def program(tmp_path):
 @pytest.fixture
 async def server():
     async with film_server(FILM, HOST) as running:
+        running.latency = 0.02
         yield running
 
 

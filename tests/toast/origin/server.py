@@ -15,6 +15,7 @@ class FilmServer:
         content: the film's bytes as this server has them.
         ranges: [start, end) of every request, in order.
         gate: cleared, answers wait until it is set.
+        latency: seconds from a request to its answer, as on a real way to a server.
     """
 
     def __init__(self, content: bytes, host: str) -> None:
@@ -23,6 +24,7 @@ class FilmServer:
         self.documents: dict[str, tuple[str, bytes]] = {}
         self.gate = asyncio.Event()
         self.gate.set()
+        self.latency = 0.0
         self._host = host
         self._port = 0
         self._runner: web.AppRunner | None = None
@@ -59,6 +61,7 @@ class FilmServer:
 
     async def _film(self, request: web.Request) -> web.Response:
         await self.gate.wait()
+        await asyncio.sleep(self.latency)
         plan = plan_range(request.method, request.headers, length=len(self.content), etag='"film"')
         self.ranges.append((plan.start, plan.end))
         return web.Response(

@@ -1,0 +1,348 @@
+"""Announcing and choosing: a real tracker, a fake swarm and a policy that does as it is told."""
+
+import asyncio
+import math
+
+import aiohttp
+import numpy as np
+import pytest
+
+from tests.toast.viewer.conftest import Tracker, next_host
+from toast.policy.neighbours import Choice
+from toast.swarm import Neighbour, SessionSettings, Snapshot, SwarmSession
+from toast.viewer.neighbourhood import Neighbourhood
+
+PIECES = 4
+A, B, C = (("127.47.0.1", port) for port in (1, 2, 3))
+INFO_HASH = bytes(range(20))
+
+
+class FakeSwarm:
+    """What FilmSwarm is to a neighbourhood; connects when the test says so."""
+
+    def __init__(self):
+        self.connected = []
+        self.asked = []
+        self.started_with = None
+        self.operators = set()
+        self.udp = []
+        self.changed = asyncio.Event()
+
+    def start(self, addresses=()):
+        self.started_with = tuple(addresses)
+        self.changed.set()
+
+    def connect(self, address):
+        self.asked.append(address)
+        self.changed.set()
+
+    def note_operator(self, address):
+        self.operators.add(address)
+
+    def use_udp_tracker(self, url):
+        self.udp.append(url)
+
+    def snapshot(self):
+        return Snapshot(
+            tuple(
+                Neighbour(
+                    address=address,
+                    operator=False,
+                    incoming=False,
+                    down_rate=7.0,
+                    up_rate=0.0,
+                    queued_bytes=0,
+                    choking_us=False,
+                    pieces=np.ones(PIECES, dtype=np.bool_),
+                )
+                for address in self.connected
+            ),
+            np.zeros(PIECES, dtype=np.int32),
+            np.zeros(PIECES, dtype=np.bool_),
+        )
+
+    async def until(self, condition):
+        async with asyncio.timeout(5):
+            while not condition():
+                self.changed.clear()
+                await self.changed.wait()
+
+
+class Watching:
+    own_position = 12.5
+    is_announcing_playhead = True
+    need_seconds = 3.0
+
+    def left_bytes(self):
+        return 1234
+
+    def transferred(self):
+        return 10, 20
+
+
+class Obedient:
+    """Connects to whom it is told to, and keeps what it was asked."""
+
+    name = "obedient"
+
+    def __init__(self, *wanted):
+        self.wanted = wanted
+        self.calls = []
+
+    def choose(self, own_position, candidates, connected, useful, need_seconds, rng):  # noqa: PLR0917 - the protocol
+        self.calls.append((own_position, candidates, set(connected), dict(useful), need_seconds))
+        there = {candidate.address for candidate in candidates}
+        return Choice(tuple(a for a in self.wanted if a in there and a not in connected), ())
+
+
+@pytest.fixture
+async def tracker():
+    running = Tracker()
+    await running.start()
+    yield running
+    await running.stop()
+
+
+@pytest.fixture
+async def around():
+    """Make a neighbourhood and let it run: `neighbourhood, swarm = await around(...)`."""
+    session = SwarmSession(SessionSettings(listen_host=next_host()))
+    await session.wait_listening()
+    tasks = []
+    async with aiohttp.ClientSession() as http:
+
+        async def make(policy, *trackers, watching=None, run=True, **options):
+            neighbourhood = Neighbourhood(
+                session,
+                http=http,
+                trackers=trackers,
+                info_hash=INFO_HASH,
+                policy=policy,
+                rng=np.random.default_rng(1),
+                **options,
+            )
+            swarm = FakeSwarm()
+            if run:
+                coroutine = neighbourhood.run(watching or Watching(), swarm)
+                tasks.append(asyncio.create_task(coroutine))
+                neighbourhood.task = tasks[-1]
+            return neighbourhood, swarm
+
+        yield make
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    await session.close()
+
+
+async def test_the_first_neighbours_are_known_before_the_swarm_is_joined(around, tracker):
+    tracker.add(A, playhead=20_000)
+    tracker.add(B)
+    _, swarm = await around(Obedient(A), tracker.url)
+    await swarm.until(lambda: swarm.started_with is not None)
+    assert swarm.started_with == (A,)
+
+
+async def test_the_policy_hears_what_the_tracker_told(around, tracker):
+    tracker.add(A, playhead=20_000)
+    tracker.add(B, complete=1, peer_id=b"-LT20F0-" + b"x" * 12)
+    tracker.add(C, complete=1, peer_id=b"-TV0100-" + b"x" * 12)
+    policy = Obedient()
+    _, swarm = await around(policy, tracker.url)
+    await swarm.until(lambda: swarm.started_with is not None)
+    position, candidates, connected, useful, need = policy.calls[0]
+    ahead, done, seed = candidates
+    assert (position, need, connected, useful) == (12.5, 3.0, set(), {})
+    assert ahead.position == pytest.approx(20.0, abs=1.0)
+    assert ahead.position >= 20.0  # it has gone on playing since the tracker answered
+    assert (done.position, done.complete, done.operator) == (None, True, False)
+    assert (seed.complete, seed.operator) == (True, True)
+    assert swarm.operators == {C}
+
+
+async def test_the_announces_tell_where_we_are_and_say_hello_and_goodbye(around, tracker):
+    neighbourhood, swarm = await around(Obedient(), tracker.url)
+    await swarm.until(lambda: swarm.started_with is not None)
+    neighbourhood.task.cancel()
+    await asyncio.gather(neighbourhood.task, return_exceptions=True)
+    assert tracker.events() == ["started", "stopped"]
+    first = tracker.announces[0]
+    assert (first["uploaded"], first["downloaded"], first["left"]) == ("10", "20", "1234")
+    assert float(first["playhead"]) == 12.5
+
+
+async def test_a_position_that_means_nothing_yet_is_not_told(around, tracker):
+    watching = Watching()
+    watching.is_announcing_playhead = False
+    _, swarm = await around(Obedient(), tracker.url, watching=watching)
+    await swarm.until(lambda: swarm.started_with is not None)
+    assert "playhead" not in tracker.announces[0]
+
+
+async def test_without_a_tracker_the_swarm_is_joined_at_once(around):
+    neighbourhood, swarm = await around(Obedient())
+    await swarm.until(lambda: swarm.started_with is not None)
+    assert swarm.started_with == ()
+    assert neighbourhood.lead_seconds(0.0) == math.inf
+
+
+async def test_udp_trackers_are_libtorrent_s_business(around):
+    _, swarm = await around(Obedient(), "udp://tracker.example:6969/announce")
+    await swarm.until(lambda: swarm.started_with is not None)
+    assert swarm.udp == ["udp://tracker.example:6969/announce"]
+
+
+async def test_one_tracker_that_fails_does_not_silence_the_other(around, tracker):
+    broken = Tracker()
+    await broken.start()
+    broken.failure = b"closed for good"
+    tracker.add(A)
+    _, swarm = await around(Obedient(A), broken.url, tracker.url)
+    await swarm.until(lambda: swarm.started_with is not None)
+    assert swarm.started_with == (A,)
+    assert broken.events() == ["started"]
+    await broken.stop()
+
+
+async def test_what_a_tracker_has_against_us_is_known(around, tracker):
+    tracker.failure = b"closed for good"
+    neighbourhood, swarm = await around(Obedient(A), tracker.url)
+    await swarm.until(lambda: swarm.started_with is not None)
+    assert "closed for good" in neighbourhood.last_error
+
+
+@pytest.mark.slow
+async def test_a_tracker_that_hangs_does_not_hold_the_film_up(around):
+    async def hang(reader, writer):
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(hang, next_host(), 0)
+    host, port = server.sockets[0].getsockname()
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    neighbourhood, swarm = await around(
+        Obedient(), f"http://{host}:{port}/announce", patience_seconds=0.1
+    )
+    await swarm.until(lambda: swarm.started_with is not None)
+    assert loop.time() - began < 1.0
+    neighbourhood.task.cancel()
+    async with asyncio.timeout(3):  # nor the end of it
+        await asyncio.gather(neighbourhood.task, return_exceptions=True)
+    server.close()
+    await server.wait_closed()
+
+
+@pytest.mark.slow
+async def test_when_someone_leaves_another_is_chosen_at_once(around, tracker):
+    tracker.add(A)
+    tracker.add(B)
+    policy = Obedient(A)
+    neighbourhood, swarm = await around(policy, tracker.url)
+    await swarm.until(lambda: swarm.started_with == (A,))
+    swarm.connected = [A]
+    neighbourhood.wake()
+    policy.wanted = (B,)
+    neighbourhood.wake()
+    await swarm.until(lambda: swarm.asked == [B])
+
+
+@pytest.mark.slow
+async def test_whom_we_are_just_connecting_to_is_not_asked_again(around, tracker):
+    tracker.add(A)
+    policy = Obedient(A)
+    neighbourhood, swarm = await around(policy, tracker.url)
+    await swarm.until(lambda: swarm.started_with == (A,))
+    calls = len(policy.calls)
+    neighbourhood.wake()
+    async with asyncio.timeout(5):
+        while len(policy.calls) < calls + 2:
+            await asyncio.sleep(0)
+            neighbourhood.wake()
+    assert swarm.asked == []
+    assert policy.calls[-1][2] == {A}
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+async def test_one_that_never_answered_is_left_alone_for_a_while(around, tracker):
+    """Then it is a candidate again: it may have come back."""
+    tracker.add(A)
+    clock = Clock()
+    policy = Obedient(A)
+    neighbourhood, swarm = await around(policy, tracker.url, run=False, clock=clock)
+    watching = Watching()
+    await neighbourhood._announce_all(watching, event="started")
+    assert neighbourhood._choose(watching, swarm) == (A,)
+    clock.now += 3.0
+    assert neighbourhood._choose(watching, swarm) == ()
+    assert policy.calls[-1][1] == []
+    clock.now += 30.0
+    assert neighbourhood._choose(watching, swarm) == (A,)
+
+
+async def test_whom_no_tracker_names_any_more_is_forgotten(around, tracker):
+    tracker.add(A)
+    clock = Clock()
+    policy = Obedient(A, B)
+    neighbourhood, swarm = await around(policy, tracker.url, run=False, clock=clock)
+    await neighbourhood._announce_all(Watching(), event="started")
+    tracker.peers.clear()
+    tracker.add(B)
+    clock.now += 1.0
+    await neighbourhood._announce_all(Watching(), event="")
+    neighbourhood._choose(Watching(), swarm)
+    assert {candidate.address for candidate in policy.calls[-1][1]} == {A, B}
+    clock.now += 1000.0
+    await neighbourhood._announce_all(Watching(), event="")
+    neighbourhood._choose(Watching(), swarm)
+    assert {candidate.address for candidate in policy.calls[-1][1]} == {B}
+
+
+async def test_a_tracker_that_names_new_ones_for_ever_fills_no_memory(around, tracker):
+    neighbourhood, swarm = await around(Obedient(), tracker.url, run=False)
+    for batch in range(5):
+        tracker.peers.clear()
+        for port in range(1, 401):
+            tracker.add((f"127.49.{batch}.1", port))
+        await neighbourhood._announce_all(Watching(), event="")
+        neighbourhood._choose(Watching(), swarm)
+    assert len(neighbourhood._known) <= 1000
+    assert ("127.49.4.1", 400) in neighbourhood._known
+
+
+async def test_a_position_ages_with_the_clock(around, tracker):
+    tracker.add(A, playhead=20_000)
+    clock = Clock()
+    policy = Obedient()
+    neighbourhood, swarm = await around(policy, tracker.url, run=False, clock=clock)
+    await neighbourhood._announce_all(Watching(), event="started")
+    clock.now += 10.0
+    neighbourhood._choose(Watching(), swarm)
+    assert policy.calls[-1][1][0].position == 30.0
+
+
+async def test_the_lead_of_the_foremost_neighbour(around, tracker):
+    """0 while neighbours are expected, +inf if nobody watches ahead of us."""
+    tracker.add(A, playhead=20_000)
+    tracker.add(B, playhead=50_000)
+    tracker.add(C, playhead=90_000, peer_id=b"-TV0100-" + b"x" * 12)
+    clock = Clock()
+    neighbourhood, swarm = await around(Obedient(A, B), tracker.url, run=False, clock=clock)
+    assert neighbourhood.lead_seconds(10.0) == 0.0
+    await neighbourhood._announce_all(Watching(), event="started")
+    neighbourhood._choose(Watching(), swarm)
+    assert neighbourhood.lead_seconds(10.0) == 0.0
+    swarm.connected = [A, B, C]
+    neighbourhood._choose(Watching(), swarm)
+    assert neighbourhood.lead_seconds(10.0) == 40.0
+    assert neighbourhood.lead_seconds(60.0) == math.inf
+    swarm.connected = [A]
+    neighbourhood._choose(Watching(), swarm)
+    assert neighbourhood.lead_seconds(10.0) == 10.0

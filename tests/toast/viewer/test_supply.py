@@ -1,0 +1,228 @@
+"""The server's part: what is ordered, fetched, injected, paid for and thrown away."""
+
+import asyncio
+import math
+from dataclasses import replace
+
+import aiohttp
+import numpy as np
+import pytest
+
+from tests.conformance.check_picker import make_view
+from tests.toast.origin.server import film_server
+from tests.toast.swarm.world import PIECE, flipped, make_metainfo, random_film
+from tests.toast.viewer.conftest import HASTY, next_host
+from toast.common.geometry import BLOCK_BYTES
+from toast.origin import OriginClient, OriginError
+from toast.policy.handover import HandOverSettings
+from toast.swarm import Block
+from toast.viewer.accounts import Accounts
+from toast.viewer.supply import Supply
+
+FILM = random_film(4 * PIECE - 99)
+METAINFO = make_metainfo(FILM)
+NOW = HandOverSettings(parallel=4)
+
+
+class FakeSwarm:
+    """Takes injections, and knows which blocks have come."""
+
+    def __init__(self):
+        self.injected = []
+        self.blocks = {}
+
+    def missing_blocks(self):
+        return self.blocks
+
+    def inject(self, piece, data):
+        self.injected.append((piece, data))
+
+
+class Bench:
+    """A supply at work."""
+
+    def __init__(self, http, server):
+        loop = asyncio.get_running_loop()
+        self.changed = asyncio.Event()
+        self.accounts = Accounts()
+        self.swarm = FakeSwarm()
+        self.now = 0.0
+        origin = OriginClient(
+            http, (server.url,), film_bytes=len(FILM), clock=loop.time, settings=HASTY
+        )
+        self.supply = Supply(
+            METAINFO,
+            origin,
+            self.accounts,
+            clock=lambda: self.now,
+            stuck_seconds=3.0,
+            changed=self.changed.set,
+        )
+
+    def step(self, have="", *, started=True):
+        """Let it order: all four pieces are due, nobody has them."""
+        view = make_view("0000", have)
+        view = replace(view, slack=np.zeros(4), closed=self.supply.closed.copy())
+        return self.supply.step(view, self.swarm, NOW, started=started, seeking=False)
+
+    async def until(self, condition):
+        async with asyncio.timeout(5):
+            while not condition():
+                self.changed.clear()
+                await self.changed.wait()
+
+    async def settled(self):
+        """Nothing is under way any more."""
+        await self.until(lambda: not self.supply._fetches)
+
+
+@pytest.fixture
+async def server():
+    async with film_server(FILM, next_host()) as running:
+        yield running
+
+
+@pytest.fixture
+async def bench(server):
+    async with aiohttp.ClientSession(auto_decompress=False) as http:
+        made = Bench(http, server)
+        yield made
+        await made.supply.close()
+
+
+def piece(number):
+    return FILM[number * PIECE : (number + 1) * PIECE]
+
+
+async def test_whole_pieces_are_fetched_injected_and_paid_for(bench, server):
+    bench.step(started=False)
+    assert bench.supply.closed.all()
+    await bench.settled()
+    assert sorted(bench.swarm.injected) == [(number, piece(number)) for number in range(4)]
+    assert sum(bench.accounts.origin_payload.values()) == len(FILM) == server.payload
+    assert list(bench.accounts.origin_payload) == ["startup"]
+    assert bench.accounts.from_origin > len(FILM)
+    assert bench.supply.closed.all()  # until the swarm has verified them
+
+
+async def test_only_missing_blocks_are_fetched_and_filler_stands_for_the_rest(bench, server):
+    bench.swarm.blocks = {2: np.array([False, True, False, True])}
+    bench.step(have="** *")
+    await bench.settled()
+    base = 2 * PIECE
+    assert server.ranges == [
+        (base + BLOCK_BYTES, base + 2 * BLOCK_BYTES),
+        (base + 3 * BLOCK_BYTES, base + 4 * BLOCK_BYTES),
+    ]
+    ((number, data),) = bench.swarm.injected
+    blocks = [data[start : start + BLOCK_BYTES] for start in range(0, PIECE, BLOCK_BYTES)]
+    whole = [piece(2)[start : start + BLOCK_BYTES] for start in range(0, PIECE, BLOCK_BYTES)]
+    assert number == 2
+    assert [blocks[1], blocks[3]] == [whole[1], whole[3]]
+    assert blocks[0] == blocks[2] == bytes(BLOCK_BYTES)
+
+
+async def test_what_is_closed_is_not_ordered_twice(bench, server):
+    bench.step()
+    bench.step()
+    await bench.settled()
+    bench.step()
+    await bench.settled()
+    assert server.payload == len(FILM)
+
+
+async def test_a_verified_piece_is_open_again_for_accounts_only(bench):
+    bench.step()
+    await bench.settled()
+    bench.supply.piece_verified(1)
+    assert bench.supply.closed.tolist() == [True, False, True, True]
+
+
+async def test_after_a_lie_the_whole_piece_is_fetched_whatever_has_come(bench, server):
+    bench.swarm.blocks = {0: np.array([False, True, False, True])}
+    bench.supply.piece_failed(0)
+    bench.step(have=" ***")
+    await bench.settled()
+    assert server.ranges == [(0, PIECE)]
+    assert bench.accounts.origin_payload == {"poisoned": PIECE}
+
+
+async def test_a_server_with_other_bytes_is_distrusted_and_nothing_of_it_is_injected(bench, server):
+    server.content = flipped(FILM, 5)
+    bench.step(have=" ***")
+    await bench.settled()
+    assert bench.swarm.injected == []
+    assert not bench.supply.closed.any()
+    assert bench.supply.up is False
+    assert "other bytes than the .torrent promises" in bench.supply.last_error
+    wait = bench.step(have=" ***")
+    assert 0 < wait <= HASTY.most_retry_seconds
+    assert len(server.ranges) == 1
+
+
+async def test_a_failed_fetch_opens_the_piece_for_peers(bench, server):
+    await server.stop()
+    bench.step()
+    await bench.settled()
+    assert not bench.supply.closed.any()
+    assert bench.swarm.injected == []
+
+
+async def test_what_peers_completed_meanwhile_is_regretted(bench, server):
+    server.gate.clear()
+    bench.step(have=" ***")
+    bench.supply.piece_verified(0)
+    server.gate.set()
+    await bench.settled()
+    assert bench.swarm.injected == []
+    assert bench.accounts.regret == PIECE
+
+
+async def test_blocks_that_peers_brought_meanwhile_are_regretted(bench, server):
+    server.gate.clear()
+    bench.step(have=" ***")
+    for number in (1, 2):
+        block = Block(0, number, ("127.0.0.2", 1), operator=False)
+        bench.accounts.block_arrived(block, METAINFO.geometry)
+    server.gate.set()
+    await bench.settled()
+    assert bench.accounts.regret == 2 * BLOCK_BYTES
+    assert [number for number, _ in bench.swarm.injected] == [0]
+
+
+async def test_what_was_injected_and_never_heard_of_is_opened_again(bench):
+    bench.step(have=" ***")
+    await bench.settled()
+    bench.now = 2.9
+    bench.supply.reopen_stuck()
+    assert bench.supply.closed[0]
+    bench.now = 3.1
+    bench.supply.reopen_stuck()
+    assert not bench.supply.closed[0]
+
+
+async def test_closing_gives_up_what_is_under_way(bench, server):
+    server.gate.clear()
+    bench.step()
+    await bench.supply.close()
+    server.gate.set()
+    assert bench.swarm.injected == []
+
+
+async def test_a_piece_past_the_swarm_is_verified_too(bench, server):
+    assert await bench.supply.fetch_piece(3) == piece(3)
+    assert bench.accounts.from_origin > len(piece(3))
+    server.content = flipped(FILM, 3 * PIECE)
+    with pytest.raises(OriginError, match="other bytes"):
+        await bench.supply.fetch_piece(3)
+
+
+async def test_without_a_server_there_is_nothing_to_wait_for():
+    supply = Supply(
+        METAINFO, None, Accounts(), clock=lambda: 0.0, stuck_seconds=3.0, changed=lambda: None
+    )
+    wait = supply.step(make_view("0000"), FakeSwarm(), NOW, started=True, seeking=False)
+    assert wait == math.inf
+    assert (supply.up, supply.last_error, supply.estimate().up) == (None, None, False)
+    with pytest.raises(OriginError, match="no VoD server"):
+        await supply.fetch_piece(0)
