@@ -175,7 +175,7 @@ def test_what_is_no_answer_is_one_line(body):
         parse_answer(body)
 
 
-_STEADY = settings(deadline=None, derandomize=True, max_examples=200)
+_STEADY = settings(deadline=None, derandomize=True, max_examples=80)
 
 
 @_STEADY
