@@ -341,3 +341,32 @@ def test_a_taken_port_of_the_gateway(torrent, tmp_path, taken):
 def test_an_address_that_is_not_ours(torrent, tmp_path):
     done = watch(tmp_path, torrent, "--listen", "192.0.2.1:6881")
     assert "192.0.2.1:6881" in the_line(done, code=1)
+
+
+@pytest.mark.parametrize("source", ["http://[::1", "https://[x]/titles/film"])
+def test_what_is_no_url_either(tmp_path, source):
+    assert source in the_line(watch(tmp_path, source), code=2)
+
+
+def test_an_endless_file_is_no_torrent(tmp_path):
+    assert "/dev/zero" in the_line(watch(tmp_path, "/dev/zero"), code=2)
+
+
+def test_a_film_that_nobody_has_is_waited_for_aloud_in_a_log(torrent, tmp_path):
+    """What it waits for is told once to people whose output goes to a file."""
+    words = ("watch", torrent, "--folder", tmp_path / "films", "--listen", "127.0.0.1")
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [program("toast"), *map(str, words)], stdout=output, stderr=output
+        )
+        try:
+            until = time.monotonic() + 10
+            while "cannot be reached" not in log.read_text() and time.monotonic() < until:
+                time.sleep(0.1)
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=10)
+    assert process.returncode == 130
+    assert log.read_text().count("cannot be reached") == 1
+    assert "Traceback" not in log.read_text()

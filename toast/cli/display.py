@@ -105,6 +105,7 @@ class _Terminal(Display):
     def __init__(self) -> None:
         self._console = Console(stderr=True)
         self._live: Live | None = None
+        self._trouble: str | None = None
 
     def source(self, source: Source) -> None:
         size = format_bytes(source.metainfo.geometry.film_bytes)
@@ -135,9 +136,13 @@ class _Terminal(Display):
             f"from peers {format_bytes(facts['bytes_from_peers'])}, ",
             f"server {format_bytes(facts['bytes_from_seed'] + facts['bytes_from_origin'])}",
         )
-        if facts["origin_error"]:
-            line.append(f"  {facts['origin_error']}", "yellow")
+        trouble = facts["origin_error"] or facts["tracker_error"]
+        if trouble:
+            line.append(f"  {trouble}", "yellow")
         if not self._console.is_terminal:
+            if trouble and trouble != self._trouble:
+                self._console.print(trouble, highlight=False, soft_wrap=True)
+            self._trouble = trouble
             return
         if self._live is None:
             self._live = Live(line, console=self._console, transient=True, refresh_per_second=2)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ipaddress
 import shutil
 import signal
 import sys
@@ -55,10 +56,20 @@ class _Request:
 
 
 def _listen_address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":") if text.count(":") == 1 else (text, "", "0")
-    if not port.isdigit() or int(port) > 65535:
-        raise UsageError(f"'{text}' is not an address: write for example 0.0.0.0:6881")
-    return host, int(port)
+    """`1.2.3.4`, `1.2.3.4:6881`, `::1` or `[::1]:6881`."""
+    host, port = text, "0"
+    if text.startswith("["):
+        host, _, rest = text[1:].partition("]")
+        port = rest.removeprefix(":") or "0"
+    elif text.count(":") == 1:
+        host, _, port = text.partition(":")
+    try:
+        address, number = str(ipaddress.ip_address(host)), int(port)
+    except ValueError as error:
+        raise UsageError(f"'{text}' is not an address: write for example 0.0.0.0:6881") from error
+    if not 0 <= number <= 65535:
+        raise UsageError(f"'{text}' is not an address: a port is a number up to 65535")
+    return address, number
 
 
 def _shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -110,7 +121,11 @@ def _shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
             default=_DEFAULTS.start_seconds,
             help="Where to begin, such as 90s or 1:30.  [default: at the beginning]",
         ),
-        click.option("--random-seed", type=int, help="Makes the choices of policies repeatable."),
+        click.option(
+            "--random-seed",
+            type=click.IntRange(min=0),
+            help="Makes the choices of policies repeatable.",
+        ),
         click.option("--json", "as_json", is_flag=True, help="One JSON object per line."),
     ]
     for option in reversed(options):
@@ -231,7 +246,9 @@ async def _http(request: _Request) -> AsyncIterator[aiohttp.ClientSession]:
     local = None if host in {"0.0.0.0", "::"} else (host, 0)  # noqa: S104  # compared, not bound
     connector = aiohttp.TCPConnector(local_addr=local, limit=8)
     async with aiohttp.ClientSession(
-        connector=connector, headers={"User-Agent": "Toast/0.1"}, auto_decompress=False
+        connector=connector,
+        headers={"User-Agent": "Toast/0.1", "Accept-Encoding": "identity"},
+        auto_decompress=False,  # bytes are bounded as they come, not as they unfold
     ) as http:
         yield http
 

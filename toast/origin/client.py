@@ -50,6 +50,10 @@ class OriginClient:
         film_bytes: the size that the film must have there.
         clock: monotonic seconds.
         settings: see `OriginSettings`.
+
+    Attributes:
+        last_error: why the last fetch failed; None if it did not.
+        received_bytes: all that servers sent, headers and broken answers included.
     """
 
     def __init__(
@@ -72,6 +76,7 @@ class OriginClient:
         self._failures = 0
         self._retry_at = 0.0
         self.last_error: str | None = None
+        self.received_bytes = 0
 
     @property
     def up(self) -> bool:
@@ -102,14 +107,15 @@ class OriginClient:
         """
         if not self._urls:
             raise OriginError("no VoD server is known for this film: give one with --origin")
-        url = self._urls[self._current % len(self._urls)]
+        nth = self._current
+        url = self._urls[nth % len(self._urls)]
         try:
             fetched = await self._fetch(url, start, end)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             reason = str(error) or type(error).__name__
-            raise self._failed(f"VoD server {url} cannot be reached: {reason}") from error
+            raise self._failed(nth, f"VoD server {url} cannot be reached: {reason}") from error
         except OriginError as error:
-            raise self._failed(str(error)) from error
+            raise self._failed(nth, str(error)) from error
         self._failures = 0
         self.last_error = None
         return fetched
@@ -117,9 +123,14 @@ class OriginClient:
     def distrust(self) -> OriginError:
         """Take note that the server sent wrong bytes; returns the error to raise."""
         url = self._urls[self._current % len(self._urls)]
-        return self._failed(f"VoD server {url} sends other bytes than the .torrent promises")
+        return self._failed(
+            self._current, f"VoD server {url} sends other bytes than the .torrent promises"
+        )
 
-    def _failed(self, message: str) -> OriginError:
+    def _failed(self, nth: int, message: str) -> OriginError:
+        """Turn to the next URL, once for all fetches that were under way with this one."""
+        if nth != self._current:
+            return OriginError(message)
         settings = self.settings
         self._current += 1
         self._failures += 1
@@ -138,6 +149,9 @@ class OriginClient:
         async with self._http.get(
             url, headers=headers, timeout=timeout, allow_redirects=True, max_redirects=3
         ) as answer:
+            head = sum(len(name) + len(value) + 4 for name, value in answer.raw_headers)
+            head += len(f"HTTP/1.1 {answer.status} {answer.reason}") + 4
+            self.received_bytes += head
             self._check(url, answer, start, end)
             answered_at = self._clock()
             data = await self._read(answer, end - start)
@@ -147,10 +161,7 @@ class OriginClient:
         self._rtts.append(answered_at - asked_at)
         if len(data) >= 64 * 1024 and took > 0:
             self._rates.append(len(data) / took)
-        head = sum(len(name) + len(value) + 4 for name, value in answer.raw_headers)
-        return Fetched(
-            data, len(data) + head + len(f"HTTP/1.1 {answer.status} {answer.reason}") + 4
-        )
+        return Fetched(data, len(data) + head)
 
     def _check(self, url: str, answer: aiohttp.ClientResponse, start: int, end: int) -> None:
         whole = start == 0 and end == self._film_bytes
@@ -172,6 +183,7 @@ class OriginClient:
         data = bytearray()
         async for chunk in answer.content.iter_any():
             data += chunk
+            self.received_bytes += len(chunk)
             if len(data) > most:
                 answer.close()
                 raise OriginError("the VoD server sends more than was asked for")

@@ -5,13 +5,21 @@ in time from a peer slower than the bit rate; it is left to the server. Too shor
 what comes late, too long a one gives to the server what a peer could have brought.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from toast.policy.errors import PolicyError
 from toast.policy.registry import Registry
 
-__all__ = ["FixedHorizon", "HorizonRule", "TransferHorizon", "create_horizon", "horizon_names"]
+__all__ = [
+    "FixedHorizon",
+    "HorizonRule",
+    "PeerRate",
+    "TransferHorizon",
+    "create_horizon",
+    "horizon_names",
+]
 
 
 class HorizonRule(Protocol):
@@ -112,6 +120,41 @@ class FixedHorizon:
     ) -> float:
         """The seconds given."""
         return self.seconds
+
+
+class PeerRate:
+    """How fast peers send, remembered: what a horizon rule needs to know of them.
+
+    A rise counts at once. A fall is believed slowly, and only while something is asked for: an
+    idle link says nothing of its speed.
+
+    Args:
+        memory_seconds: in which a rate that is no longer seen falls to 37 %.
+
+    Attributes:
+        value: bytes/second; None until peers have sent something.
+    """
+
+    def __init__(self, memory_seconds: float = 10.0) -> None:
+        self.value: float | None = None
+        self._memory_seconds = memory_seconds
+        self._at: float | None = None
+
+    def observe(self, now: float, rate: float, *, busy: bool) -> None:
+        """Take note of a rate.
+
+        Args:
+            now: the time, seconds.
+            rate: bytes/second that all neighbours together send.
+            busy: whether anything is asked of them.
+        """
+        elapsed = 0.0 if self._at is None else max(0.0, now - self._at)
+        self._at = now
+        if self.value is None or rate > self.value:
+            self.value = rate if rate > 0 else self.value
+        elif busy:
+            keep = math.exp(-elapsed / self._memory_seconds)
+            self.value = max(rate + (self.value - rate) * keep, 1.0)
 
 
 _RULES: Registry[HorizonRule] = Registry("horizon rule")

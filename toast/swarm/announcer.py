@@ -140,7 +140,7 @@ def parse_answer(body: bytes, *, url: str = "tracker") -> Announcement:
 def _seconds(value: Any, default: float) -> float:
     if not isinstance(value, int):
         return default
-    return min(max(float(value), _LEAST_INTERVAL), _MOST_INTERVAL)
+    return float(min(max(value, _LEAST_INTERVAL), _MOST_INTERVAL))
 
 
 def _peers(value: Any) -> list[Peer]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from toast.common.geometry import Geometry
 from toast.policy.view import Plan, SwarmView
+from toast.swarm.errors import SwarmError
 from toast.swarm.metainfo import Metainfo
 from toast.swarm.session import SwarmSession
 from toast.swarm.steering import WAITING, Steering
@@ -75,7 +76,11 @@ class Counters:
 
 
 class SwarmEvents(Protocol):
-    """Who wants to know. Called on the event loop, in the order in which things happened."""
+    """Who wants to know. Called on the event loop.
+
+    A piece may be verified before its last blocks are told of, and those of a film's last piece
+    may never be.
+    """
 
     def piece_verified(self, piece: int) -> None:
         """A piece is complete and its hash is right."""
@@ -148,7 +153,12 @@ class FilmSwarm:
         params.url_seeds = []  # when to use the server is our decision, never libtorrent's
         params.piece_priorities = [WAITING] * metainfo.geometry.pieces
         self._steering.priorities[:] = WAITING
-        self._handle: Any = session.native.add_torrent(params)
+        self._checked = False
+        self._too_early: list[tuple[int, bytes]] = []
+        try:
+            self._handle: Any = session.native.add_torrent(params)
+        except RuntimeError as error:
+            raise SwarmError(f"{metainfo.name} cannot be joined: {error}") from error
         session.register(self._handle, self)
 
     def start(self, addresses: tuple[Address, ...] = ()) -> None:
@@ -186,7 +196,11 @@ class FilmSwarm:
 
         Only the missing blocks need real bytes. Ends in `piece_verified` or `piece_failed`.
         """
-        self._handle.add_piece(piece, data, 0)
+        if self._checked:
+            self._handle.add_piece(piece, data, 0)
+        else:
+            # Until it has looked at its files libtorrent drops what it is given, silently.
+            self._too_early.append((piece, data))
 
     def read_piece(self, piece: int) -> None:
         """Ask libtorrent for a verified piece, also one that it has not flushed yet."""
@@ -243,11 +257,13 @@ class FilmSwarm:
                 self._events.piece_read(alert.piece, b"" if failed else bytes(alert.buffer))
             case lt.peer_connect_alert() | lt.peer_disconnected_alert():
                 self._events.neighbours_changed()
-            case lt.file_error_alert():
+            case lt.torrent_checked_alert():
+                self._checked = True
+                while self._too_early:
+                    self._handle.add_piece(*self._too_early.pop(0), 0)
+            case lt.file_error_alert() | lt.torrent_error_alert():
                 self._events.storage_failed(alert.error.message())
                 self._handle.clear_error()
-            case lt.torrent_error_alert():
-                self._events.storage_failed(alert.error.message())
 
     def _block(self, alert: Any) -> Block:
         host, port = alert.endpoint

@@ -154,7 +154,7 @@ def _native_settings(settings: SessionSettings) -> dict[str, Any]:
         "auto_sequential": False,  # would switch our picker off in a well-seeded swarm
         "close_redundant_connections": False,  # a neighbour with nothing new may have it soon
         "connections_limit": settings.connections,
-        "download_rate_limit": int(settings.download_rate or 0),
+        "download_rate_limit": _limit(settings.download_rate),
         "enable_dht": settings.discovery,
         "enable_incoming_utp": False,
         "enable_lsd": settings.discovery,
@@ -171,10 +171,15 @@ def _native_settings(settings: SessionSettings) -> dict[str, Any]:
         "suggest_mode": 0,
         "tick_interval": settings.tick_ms,
         "unchoke_slots_limit": settings.upload_slots,
-        "upload_rate_limit": int(settings.upload_rate or 0),
+        "upload_rate_limit": _limit(settings.upload_rate),
         "user_agent": "Toast/0.1",
         "whole_pieces_threshold": 0,  # would ask for whole runs of pieces, past the plan
     }
+
+
+def _limit(rate: float | None) -> int:
+    """A rate limit as libtorrent wants it: whole bytes per second, 0 for none."""
+    return 0 if rate is None else max(1, round(rate))
 
 
 def _everyone_is_limited() -> Any:

@@ -38,6 +38,7 @@ class Steering:
     """The priorities in force for one film, uint8[pieces]; all off in the beginning."""
 
     def __init__(self, pieces: int) -> None:
+        self._sequential = False
         self.priorities: NDArray[np.uint8] = np.zeros(pieces, dtype=np.uint8)
 
     def apply(self, plan: Plan, coming: NDArray[np.intp], view: SwarmView) -> Orders:
@@ -51,12 +52,18 @@ class Steering:
         """
         wanted = np.zeros_like(self.priorities)
         wanted[coming] = WAITING
+        # What is under way comes first in a plan, whatever its number: only the rest is a ranking.
         ranked = np.concatenate((plan.top, plan.open))
-        sequential = bool(ranked.size) and bool(np.all(ranked[1:] > ranked[:-1]))
+        fresh = ranked[~view.in_flight[ranked]]
+        if fresh.size:
+            self._sequential = bool(np.all(fresh[1:] > fresh[:-1]))
+        sequential = self._sequential
         wanted[plan.open] = OPEN
         wanted[plan.top] = OPEN if sequential else TOP
         if not wanted.any() and view.missing.any():
-            latest = np.where(view.missing, np.minimum(view.slack, 1e9), -np.inf)
+            open_ones = view.missing & ~view.closed
+            eligible = open_ones if open_ones.any() else view.missing
+            latest = np.where(eligible, np.minimum(view.slack, 1e9), -np.inf)
             wanted[int(np.argmax(latest))] = WAITING
         changed = np.flatnonzero(wanted != self.priorities)
         self.priorities = wanted

@@ -75,7 +75,10 @@ class FilmFile:
             raise SwarmError(
                 f"{self.path} is another file of the same name: choose another --folder"
             )
-        pieces = self._pieces_with_data(size)
+        try:
+            pieces = self._pieces_with_data(size)
+        except OSError as error:
+            raise SwarmError(f"{self.path} cannot be read: {error.strerror}") from error
         for done, piece in enumerate(pieces, start=1):
             have[piece] = self._read_verified(piece) is not None
             if progress is not None:

@@ -35,6 +35,8 @@ class Accounts:
     chosen: int = 0
     _ranked: list[int] = field(default_factory=list)
     _top: int = 0
+    _asked_of: dict[int, dict[int, Block]] = field(default_factory=dict)
+    _credited: set[tuple[int, int]] = field(default_factory=set)
     _asked: set[int] = field(default_factory=set)
     _arrived: dict[int, set[int]] = field(default_factory=dict)
 
@@ -50,6 +52,7 @@ class Accounts:
 
     def block_requested(self, block: Block) -> None:
         """A block was asked of a peer; only a piece's first request is the picker's choice."""
+        self._asked_of.setdefault(block.piece, {})[block.block] = block
         if block.piece in self._asked:
             return
         if block.piece in self._ranked:
@@ -60,7 +63,8 @@ class Accounts:
 
     def block_arrived(self, block: Block, geometry: Geometry) -> None:
         """A block was stored. Injected ones were counted when they were fetched."""
-        if block.address is None:
+        if block.address is None or (block.piece, block.block) in self._credited:
+            self._credited.discard((block.piece, block.block))
             return
         size = geometry.block_size(block.piece, block.block)
         if block.operator:
@@ -73,9 +77,31 @@ class Accounts:
         """The blocks of an unfinished piece that peers have delivered."""
         return frozenset(self._arrived.get(piece, ()))
 
-    def piece_done(self, piece: int) -> None:
-        """Forget the blocks of a piece that is complete, or was thrown away."""
+    def injected(self, piece: int, blocks: set[int]) -> None:
+        """The server's copy of these blocks was given to libtorrent."""
+        asked = self._asked_of.get(piece, {})
+        for block in blocks:
+            asked.pop(block, None)
+
+    def piece_done(self, piece: int, geometry: Geometry) -> None:
+        """A piece is complete: it waits no longer, so nothing overtakes it.
+
+        libtorrent may tell of its last blocks later, and of those of the film's end never: what
+        was asked of a peer, and not injected, has come from that peer.
+        """
+        told = self._arrived.get(piece, set())
+        for number, block in self._asked_of.get(piece, {}).items():
+            if number not in told:
+                self.block_arrived(block, geometry)
+                self._credited.add((piece, number))
+        self.piece_lost(piece)
+        if piece in self._ranked:
+            self._ranked.remove(piece)
+
+    def piece_lost(self, piece: int) -> None:
+        """A piece was thrown away: it is asked for anew."""
         self._arrived.pop(piece, None)
+        self._asked_of.pop(piece, None)
         self._asked.discard(piece)
 
     def report(self) -> dict[str, Any]:

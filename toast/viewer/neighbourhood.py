@@ -103,7 +103,7 @@ class Neighbourhood:
         any moment, +inf if nobody watches ahead of us: then waiting brings nothing.
         """
         now = self._clock()
-        if not self._connected and self._announcers and now < self._hope_until:
+        if self._announcers and now < self._hope_until:
             return 0.0
         leads = [
             peer.playhead + now - seen - own_position
@@ -160,18 +160,19 @@ class Neighbourhood:
             return_exceptions=True,
         )
         waits = [60.0] if not self._announcers else []
+        failures: list[str] = []
         for answer in answers:
             if isinstance(answer, SwarmError):
-                self.last_error = str(answer)
+                failures.append(str(answer))
                 waits.append(_TRACKER_RETRY_SECONDS)
             elif isinstance(answer, BaseException):
                 raise answer
             else:
                 now = self._clock()
-                self.last_error = None
                 self._patience_with_peers = max(_FRESH_SECONDS, 2 * answer.interval)
                 self._known.update({peer.address: (peer, now) for peer in answer.peers})
                 waits.append(answer.interval)
+        self.last_error = failures[0] if failures else None
         return min(waits)
 
     def _choose(self, watching: Watching, swarm: FilmSwarm) -> tuple[tuple[str, int], ...]:

@@ -47,8 +47,11 @@ async def resolve_source(
     trackers: tuple[str, ...] = ()
     if text.startswith("magnet:"):
         metainfo, trackers = await _from_magnet(text, http, session, origin)
-    elif urlsplit(text).scheme in {"http", "https"}:
+    elif text.lower().startswith(("http://", "https://")):
+        _require_http(text)
         metainfo = await _from_url(text, http)
+    elif "://" in text:
+        raise MetainfoError(f"'{text}' cannot be watched: only http and https URLs can")
     else:
         metainfo = _from_file(Path(text))
     origins = metainfo.origins
@@ -61,9 +64,10 @@ async def resolve_source(
 
 def _from_file(path: Path) -> Metainfo:
     try:
-        if path.is_file() and path.stat().st_size > MAX_METAINFO_BYTES:
-            raise MetainfoError(f"{path} is no .torrent: it is too large")
-        data = path.read_bytes()
+        if path.exists() and not path.is_file():
+            raise MetainfoError(f"{path} is not a file: name a .torrent")
+        with path.open("rb") as file:
+            data = file.read(MAX_METAINFO_BYTES + 1)
     except FileNotFoundError as error:
         raise MetainfoError(f"{path} does not exist") from error
     except OSError as error:
@@ -107,7 +111,10 @@ async def _from_url(url: str, http: aiohttp.ClientSession) -> Metainfo:
         title = _json(body, url)
         if not isinstance(title.get("torrent"), str):
             raise MetainfoError(f"{url} is no title of a VoD server")
-        torrent = urljoin(url, title["torrent"])
+        try:
+            torrent = urljoin(url, title["torrent"])
+        except ValueError as error:
+            raise MetainfoError(f"{url} is no title of a VoD server") from error
         _require_http(torrent)
         status, body = await _get(http, torrent)
         if status != 200:
@@ -122,7 +129,7 @@ async def _from_url(url: str, http: aiohttp.ClientSession) -> Metainfo:
 def _json(body: bytes, url: str) -> dict[str, Any]:
     try:
         value = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MetainfoError(f"{url} is no title of a VoD server") from error
     if not isinstance(value, dict):
         raise MetainfoError(f"{url} is no title of a VoD server")

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,15 @@ from toast.viewer.accounts import Accounts
 
 __all__ = ["Supply"]
 
+_AGAIN_SECONDS = 0.25
 _NOBODY = OriginEstimate(rtt_seconds=0.0, rate=1.0, up=False)
+
+
+@dataclass(slots=True)
+class _Injected:
+    at: float
+    data: bytes
+    twice: bool = False
 
 
 class Supply:
@@ -62,7 +70,7 @@ class Supply:
         self._clock = clock
         self._stuck_seconds = stuck_seconds
         self._changed = changed
-        self._injected_at: dict[int, float] = {}
+        self._injected: dict[int, _Injected] = {}
         self._fetches: dict[int, asyncio.Task[None]] = {}
 
     @property
@@ -111,25 +119,35 @@ class Supply:
         view = replace(view, closed=self.closed.copy())
         return next_order_in(view, self._geometry, estimate, settings, missing_blocks)
 
-    def reopen_stuck(self) -> None:
-        """Open again what was injected long ago and never heard of."""
+    def mend(self, swarm: FilmSwarm) -> None:
+        """Look after pieces that were injected and not heard of since.
+
+        libtorrent drops a piece that it is given while it still clears the same one away. So it is
+        given a second time (what it has taken it skips), and after `stuck_seconds` opened again.
+        """
         now = self._clock()
-        for piece, since in list(self._injected_at.items()):
-            if now - since > self._stuck_seconds:
-                del self._injected_at[piece]
+        for piece, injected in list(self._injected.items()):
+            if now - injected.at > self._stuck_seconds:
+                del self._injected[piece]
                 self.closed[piece] = False
+            elif not injected.twice and now - injected.at > _AGAIN_SECONDS:
+                injected.twice = True
+                swarm.inject(piece, injected.data)
 
     def piece_verified(self, piece: int) -> None:
         """A piece is there, whoever brought it."""
         self.closed[piece] = False
         self._poisoned[piece] = False
-        self._injected_at.pop(piece, None)
+        self._injected.pop(piece, None)
 
     def piece_failed(self, piece: int) -> None:
         """Some peer lied about a block: all of the piece is fetched anew."""
         self.closed[piece] = False
         self._poisoned[piece] = True
-        self._injected_at.pop(piece, None)
+        self._injected.pop(piece, None)
+        fetch = self._fetches.pop(piece, None)
+        if fetch is not None:
+            fetch.cancel()  # it fetches only what was missing before
 
     def hash_is_right(self, piece: int, data: bytes) -> bool:
         """Whether these are the bytes that the .torrent promises."""
@@ -145,8 +163,10 @@ class Supply:
         if self._origin is None:
             raise OriginError("there is no VoD server")
         start = self._geometry.piece_start(piece)
-        fetched = await self._origin.fetch(start, start + self._geometry.piece_size(piece))
-        self._accounts.from_origin += fetched.cost
+        try:
+            fetched = await self._origin.fetch(start, start + self._geometry.piece_size(piece))
+        finally:
+            self._accounts.from_origin = self._origin.received_bytes
         if not self.hash_is_right(piece, fetched.data):
             raise self._origin.distrust()
         return fetched.data
@@ -169,13 +189,14 @@ class Supply:
                 start, stop = first * BLOCK_BYTES, min(end * BLOCK_BYTES, size)
                 fetched = await self._origin.fetch(base + start, base + stop)
                 data[start:stop] = fetched.data
-                self._accounts.from_origin += fetched.cost
                 self._accounts.origin_payload[reason] += len(fetched.data)
             self._inject(order, bytes(data), swarm)
         except OriginError:
             self.closed[piece] = False  # peers may bring it, and the next step tries again
         finally:
-            del self._fetches[piece]
+            self._accounts.from_origin = self._origin.received_bytes
+            if self._fetches.get(piece) is asyncio.current_task():
+                del self._fetches[piece]
             self._changed()
 
     def _inject(self, order: Order, data: bytes, swarm: FilmSwarm) -> None:
@@ -189,5 +210,6 @@ class Supply:
         if len(ordered) == self._geometry.blocks_in(piece) and not self.hash_is_right(piece, data):
             assert self._origin is not None
             raise self._origin.distrust()
-        self._injected_at[piece] = self._clock()
+        self._accounts.injected(piece, ordered - in_time)
+        self._injected[piece] = _Injected(self._clock(), data)
         swarm.inject(piece, data)

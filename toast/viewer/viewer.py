@@ -22,7 +22,7 @@ from toast.common.waiting import wait_event
 from toast.media import probe
 from toast.origin import OriginClient, OriginError
 from toast.policy.buffer import Buffer, Unlimited
-from toast.policy.lookahead import create_horizon
+from toast.policy.lookahead import PeerRate, create_horizon
 from toast.policy.pickers import create_picker, make_plan
 from toast.policy.playhead import Playhead, State
 from toast.policy.view import Plan, SwarmView
@@ -37,7 +37,6 @@ from toast.viewer.supply import Supply
 
 __all__ = ["Viewer"]
 
-_RATE_MEMORY_SECONDS = 10.0
 _PROVISIONAL_RATE = 250_000.0
 
 
@@ -100,8 +99,7 @@ class Viewer:
         self._joining: asyncio.Task[None] | None = None
         self._plan = Plan(np.empty(0, np.intp), np.empty(0, np.intp))
         self._snapshot: Snapshot | None = None
-        self._peer_rate: float | None = None
-        self._rate_at = 0.0
+        self._peer_rate = PeerRate()
         self._failure: ViewerError | None = None
         self._arrived_at = 0.0
         self._opened_at = self._left_at = 0.0
@@ -121,7 +119,9 @@ class Viewer:
         try:
             self.settings.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ViewerError(f"{self.settings.folder}: {error.strerror}") from error
+            raise ViewerError(
+                f"{self.settings.folder} cannot hold films ({error.strerror}): try another --folder"
+            ) from error
         self.have = await asyncio.to_thread(self._file.scan, progress)
         self._opened_at = self._clock()
         self._arrived_at = time.time()
@@ -202,6 +202,8 @@ class Viewer:
     async def _control(self) -> None:
         while not self._finished():
             wait = self._step()
+            if self._finished():
+                return
             await wait_event(self._wake, wait)
 
     def _finished(self) -> bool:
@@ -256,7 +258,7 @@ class Viewer:
     def _window(self) -> int:
         """Pieces to ask for first: enough for the film's pace, and for fuller request queues."""
         film_rate = self._geometry.piece_bytes / self._due_seconds
-        rate = max(film_rate, self._peer_rate or 0.0)
+        rate = max(film_rate, self._peer_rate.value or 0.0)
         return 1 + math.ceil(self.settings.window_seconds * rate / self._geometry.piece_bytes)
 
     def _coming(self, view: SwarmView, window: int) -> NDArray[np.intp]:
@@ -270,7 +272,7 @@ class Viewer:
         assert self.playhead is not None
         snapshot = self._swarm.snapshot()
         self._snapshot = snapshot
-        self._supply.reopen_stuck()
+        self._supply.mend(self._swarm)
         missing = ~self.have
         slack = self.playhead.slack(now)
         for piece in self._urgent:
@@ -291,18 +293,12 @@ class Viewer:
         estimate = self._supply.estimate()
         if not estimate.up:
             return -np.inf  # nobody else can bring it: late is better than never
-        rate = sum(neighbour.down_rate for neighbour in snapshot.neighbours)
-        elapsed, self._rate_at = now - self._rate_at, now
-        if rate > 0 and (self._peer_rate is None or rate > self._peer_rate):
-            self._peer_rate = rate
-        elif self._peer_rate is not None and snapshot.in_flight.any():
-            # An idle link says nothing of its speed: forget only while something is asked for.
-            keep = np.exp(-elapsed / _RATE_MEMORY_SECONDS)
-            self._peer_rate = max(float(rate + (self._peer_rate - rate) * keep), 1.0)
+        down = sum(neighbour.down_rate for neighbour in snapshot.neighbours)
+        self._peer_rate.observe(now, down, busy=bool(snapshot.in_flight.any()))
         return self._horizon.horizon(
             piece_bytes=self._geometry.piece_bytes,
             film_rate=self._geometry.piece_bytes / self._due_seconds,
-            peer_rate=self._peer_rate,
+            peer_rate=self._peer_rate.value,
             queued_bytes=sum(neighbour.queued_bytes for neighbour in snapshot.neighbours),
             hand_over_seconds=estimate.rtt_seconds
             + self._geometry.piece_bytes / estimate.rate
@@ -315,7 +311,7 @@ class Viewer:
         """A piece is there: wake who waits for it, then decide anew."""
         self.have[piece] = True
         self._supply.piece_verified(piece)
-        self.accounts.piece_done(piece)
+        self.accounts.piece_done(piece, self._geometry)
         arrival = self._arrivals.pop(piece, None)
         if arrival is not None:
             arrival.set()
@@ -324,7 +320,7 @@ class Viewer:
     def piece_failed(self, piece: int) -> None:
         """Some peer lied about a block: all of the piece is fetched anew."""
         self._supply.piece_failed(piece)
-        self.accounts.piece_done(piece)
+        self.accounts.piece_lost(piece)
         self._wake.set()
 
     def block_requested(self, block: Block) -> None:

@@ -178,6 +178,7 @@ def one_line(error, *, usage=False):
         (["watch", "x", "--random-seed", "pi"], "pi"),
         (["watch", "x", "--folder", "in-the-way"], "in-the-way"),
         (["look", "x"], "No such command"),
+        (["watch", "x.torrent", "--random-seed", "-1"], "--random-seed"),
     ],
 )
 def test_wrong_usage_is_the_usage_and_one_line(run, home, case):
@@ -193,7 +194,9 @@ def test_wrong_usage_is_the_usage_and_one_line(run, home, case):
     [
         (["film.torrent"], 2, "film.torrent does not exist"),
         (["garbage.torrent"], 2, "garbage.torrent: this is not a .torrent"),
-        (["."], 2, "cannot be read"),
+        (["."], 2, "is not a file"),
+        (["http://[bad"], 2, "is not the URL"),
+        (["nowhere.torrent", "--listen", "nonsense"], 2, "is not an address"),
         (["nowhere.torrent", "--upload", "0Mbps"], 2, "--upload"),
         (["nowhere.torrent", "--in-order-seconds", "5", "--picker", "beta"], 2, "hybrid"),
         (["nowhere.torrent", "--listen", "127.0.0.1:port"], 2, "is not an address"),

@@ -275,6 +275,21 @@ async def test_the_next_url_is_tried_after_a_failure(client, origin):
     assert (ours.up, ours.retry_in, ours.last_error) == (True, 0.0, None)
 
 
+async def test_two_failures_at_once_still_lead_to_the_next_url(client, origin):
+    ours = client(closed_url(), origin.url)
+    await asyncio.gather(ours.fetch(0, 10), ours.fetch(10, 20), return_exceptions=True)
+    assert (await ours.fetch(0, 10)).data == FILM[:10]
+
+
+async def test_what_a_broken_answer_cost_is_counted(client, scripted):
+    whole = part(0, 100)
+    url, _ = await scripted(whole[:-40])
+    ours = client(url)
+    with pytest.raises(OriginError):
+        await ours.fetch(0, 100)
+    assert ours.received_bytes >= len(whole) - 40 - len(b"Connection: close")
+
+
 async def test_one_that_works_is_kept_to(client, origin, scripted):
     other, server = await scripted(part(0, 10))
     ours = client(origin.url, other)

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toast.policy.errors import PolicyError
-from toast.policy.lookahead import create_horizon, horizon_names
+from toast.policy.lookahead import PeerRate, create_horizon, horizon_names
 
 MB = 1_000_000
 
@@ -86,3 +86,32 @@ def test_names():
 def test_impossible_rules_are_refused(name, params):
     with pytest.raises(PolicyError):
         create_horizon(name, **params)
+
+
+def test_a_peer_rate_is_unknown_until_something_came():
+    rate = PeerRate()
+    rate.observe(0.0, 0.0, busy=True)
+    assert rate.value is None
+
+
+def test_a_rise_counts_at_once_and_a_fall_slowly():
+    rate = PeerRate(memory_seconds=10.0)
+    rate.observe(0.0, 100.0, busy=True)
+    rate.observe(1.0, 300.0, busy=True)
+    assert rate.value == 300.0
+    rate.observe(11.0, 100.0, busy=True)
+    assert rate.value == pytest.approx(100.0 + 200.0 * 0.3679, rel=1e-3)
+
+
+def test_an_idle_link_says_nothing_of_its_speed():
+    rate = PeerRate()
+    rate.observe(0.0, 300.0, busy=True)
+    rate.observe(100.0, 0.0, busy=False)
+    assert rate.value == 300.0
+
+
+def test_a_silent_peer_is_soon_not_counted_on_but_never_nothing():
+    rate = PeerRate(memory_seconds=1.0)
+    rate.observe(0.0, 300.0, busy=True)
+    rate.observe(1000.0, 0.0, busy=True)
+    assert rate.value == 1.0

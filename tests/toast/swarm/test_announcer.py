@@ -48,6 +48,12 @@ def test_bep_3_dictionaries_tell_addresses():
     assert answer.peers == (Peer(("127.0.0.2", 6881)),)
 
 
+@pytest.mark.parametrize("number", [10**400, -(10**400), 0])
+def test_an_absurd_interval_is_bounded(number):
+    answer = parse(interval=number, peers=b"")
+    assert 2.0 <= answer.interval <= 1800.0
+
+
 def test_bep_23_compact_peers_are_six_bytes_each():
     answer = parse(interval=60, peers=compact(("1.2.3.4", 80), ("5.6.7.8", 65535)))
     assert [peer.address for peer in answer.peers] == [("1.2.3.4", 80), ("5.6.7.8", 65535)]

@@ -9,7 +9,7 @@ import pytest
 from tests.toast.swarm.world import PIECE, flipped, make_torrent, random_film, write_sparse
 from toast.common.geometry import BLOCK_BYTES
 from toast.policy.view import Plan, SwarmView
-from toast.swarm import parse_metainfo
+from toast.swarm import SwarmError, parse_metainfo
 
 FILM = random_film(8 * PIECE - 5000)
 TORRENT = make_torrent(FILM)
@@ -408,8 +408,17 @@ async def test_a_film_twice_in_one_session_is_refused_by_libtorrent(join, tmp_pa
     from toast.swarm import FilmSwarm  # noqa: PLC0415 - only here
 
     ours = await join(METAINFO, tmp_path / "ours")
-    with pytest.raises(RuntimeError):
+    with pytest.raises(SwarmError, match="cannot be joined"):
         FilmSwarm(ours.session, METAINFO, folder=tmp_path, have=have(), events=ours.told)
+
+
+@pytest.mark.parametrize("nth", range(5))
+async def test_what_is_injected_at_once_after_the_start_is_not_lost(join, tmp_path, nth):
+    """libtorrent drops what it is given before it has looked at its files."""
+    ours = await join(METAINFO, tmp_path / f"ours{nth}", checked=False)
+    ours.swarm.start()
+    ours.swarm.inject(0, piece(0))
+    await ours.told.until(all_verified(1), seconds=1)
 
 
 async def test_a_disk_that_refuses_is_told(join, tmp_path):

@@ -53,7 +53,7 @@ def test_the_blocks_of_an_unfinished_piece_are_known_until_it_is_done():
     accounts.block_arrived(block(3, 2, operator=True), GEOMETRY)
     accounts.block_arrived(block(4, 0), GEOMETRY)
     assert accounts.arrived_of(3) == {1, 2}
-    accounts.piece_done(3)
+    accounts.piece_done(3, GEOMETRY)
     assert (accounts.arrived_of(3), accounts.arrived_of(4)) == (frozenset(), {0})
 
 
@@ -97,12 +97,20 @@ def test_a_piece_that_was_thrown_away_is_chosen_again():
     accounts = Accounts()
     accounts.planned([0], top=1)
     requests(accounts, 0)
-    accounts.piece_done(0)
+    accounts.piece_lost(0)
     assert requests(accounts, 0) == (2, 2)
 
 
+def test_a_piece_that_is_done_is_overtaken_by_nothing():
+    accounts = Accounts()
+    accounts.planned([3, 5], top=1)
+    requests(accounts, 3)
+    accounts.piece_done(3, GEOMETRY)
+    assert requests(accounts, 5) == (2, 2)
+
+
 def test_a_piece_done_that_was_never_begun_is_fine():
-    Accounts().piece_done(7)
+    Accounts().piece_done(7, GEOMETRY)
 
 
 @pytest.mark.parametrize("reason", list(Reason))

@@ -345,4 +345,18 @@ async def test_the_lead_of_the_foremost_neighbour(around, tracker):
     assert neighbourhood.lead_seconds(60.0) == math.inf
     swarm.connected = [A]
     neighbourhood._choose(Watching(), swarm)
-    assert neighbourhood.lead_seconds(10.0) == 10.0
+    assert neighbourhood.lead_seconds(10.0) == 0.0  # the other one may come back
+    clock.now += 3.0
+    neighbourhood._choose(Watching(), swarm)
+    assert neighbourhood.lead_seconds(10.0) == pytest.approx(13.0)  # and the first played on
+
+
+async def test_one_who_has_come_does_not_end_the_hope_for_another(around, tracker):
+    tracker.add(A, playhead=0)
+    tracker.add(B, playhead=50_000)
+    neighbourhood, swarm = await around(Obedient(A, B), tracker.url, run=False, clock=Clock())
+    await neighbourhood._announce_all(Watching(), event="started")
+    neighbourhood._choose(Watching(), swarm)
+    swarm.connected = [A]
+    neighbourhood._choose(Watching(), swarm)
+    assert neighbourhood.lead_seconds(10.0) == 0.0

@@ -194,11 +194,30 @@ async def test_what_was_injected_and_never_heard_of_is_opened_again(bench):
     bench.step(have=" ***")
     await bench.settled()
     bench.now = 2.9
-    bench.supply.reopen_stuck()
+    bench.supply.mend(bench.swarm)
     assert bench.supply.closed[0]
     bench.now = 3.1
-    bench.supply.reopen_stuck()
+    bench.supply.mend(bench.swarm)
     assert not bench.supply.closed[0]
+
+
+async def test_what_was_injected_and_lost_is_given_a_second_time_but_not_a_third(bench):
+    bench.step(have=" ***")
+    await bench.settled()
+    for bench.now in (0.2, 0.3, 0.4):
+        bench.supply.mend(bench.swarm)
+    assert bench.swarm.injected == [(0, piece(0))] * 2
+
+
+async def test_a_lie_during_a_fetch_fetches_all_of_the_piece_and_injects_no_filler(bench, server):
+    server.gate.clear()
+    bench.swarm.blocks = {0: np.array([False, True, False, True])}
+    bench.step(have=" ***")
+    bench.supply.piece_failed(0)
+    bench.step(have=" ***")
+    server.gate.set()
+    await bench.settled()
+    assert bench.swarm.injected == [(0, piece(0))]
 
 
 async def test_closing_gives_up_what_is_under_way(bench, server):
