@@ -17,6 +17,7 @@ from toast.policy.view import SwarmView
 
 __all__ = [
     "HandOverSettings",
+    "MissingBlocks",
     "Order",
     "OriginEstimate",
     "Reason",

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from toast.policy.handover import HandOverSettings
+from toast.policy.viewing import ViewingSettings
 
 __all__ = ["Behaviour", "ViewerSettings"]
 
@@ -36,10 +36,8 @@ class ViewerSettings:
     """Whom to connect to, by name."""
     start_seconds: float = 0.0
     """Film time at which to begin."""
-    hand_over: HandOverSettings = field(default_factory=HandOverSettings)
-    """When the server must supply a piece."""
-    window_seconds: float = 2.0
-    """How much of the film is asked for first ("top"), beyond what is on its way."""
+    viewing: ViewingSettings = field(default_factory=ViewingSettings)
+    """How the policies are put together."""
     refresh_seconds: float = 0.5
     """Longest time between two looks at the swarm; events are acted on at once."""
     stuck_seconds: float = 3.0

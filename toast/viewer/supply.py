@@ -3,23 +3,15 @@
 import asyncio
 import hashlib
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toast.common.geometry import BLOCK_BYTES
 from toast.origin import OriginClient, OriginError
-from toast.policy.handover import (
-    HandOverSettings,
-    Order,
-    OriginEstimate,
-    Reason,
-    due_orders,
-    next_order_in,
-)
-from toast.policy.view import SwarmView
+from toast.policy.handover import MissingBlocks, Order, OriginEstimate, Reason
 from toast.swarm import FilmSwarm, Metainfo
 from toast.viewer.accounts import Accounts
 
@@ -87,37 +79,30 @@ class Supply:
         """How long the next fetch will take; down if there is no server."""
         return _NOBODY if self._origin is None else self._origin.estimate()
 
-    def step(
-        self,
-        view: SwarmView,
-        swarm: FilmSwarm,
-        settings: HandOverSettings,
-        *,
-        started: bool,
-        seeking: bool,
-    ) -> float:
-        """Start the fetches that are due; seconds until the next one may be."""
-        if self._origin is None:
+    @property
+    def retry_in(self) -> float:
+        """Seconds until a server that is down is tried again; +inf if none is down."""
+        if self._origin is None or self._origin.up:
             return math.inf
-        if not self._origin.up:
-            return self._origin.retry_in
-        known = swarm.missing_blocks()
+        return self._origin.retry_in
+
+    def missing_blocks(self, swarm: FilmSwarm) -> MissingBlocks:
+        """For a piece: bool[blocks], which of its blocks are not here."""
+        begun = swarm.missing_blocks()
 
         def missing_blocks(piece: int) -> NDArray[np.bool_]:
-            blocks = known.get(piece)
+            blocks = begun.get(piece)
             if blocks is None or self._poisoned[piece]:
                 return np.ones(self._geometry.blocks_in(piece), dtype=np.bool_)
             return blocks
 
-        estimate = self._origin.estimate()
-        orders = due_orders(
-            view, missing_blocks, self._geometry, estimate, settings, started, seeking=seeking
-        )
+        return missing_blocks
+
+    def fetch(self, orders: Sequence[Order], swarm: FilmSwarm) -> None:
+        """Start to fetch what was ordered; each piece is injected when it is here."""
         for order in orders:
             self.closed[order.piece] = True
             self._fetches[order.piece] = asyncio.create_task(self._fetch(order, swarm))
-        view = replace(view, closed=self.closed.copy())
-        return next_order_in(view, self._geometry, estimate, settings, missing_blocks)
 
     def mend(self, swarm: FilmSwarm) -> None:
         """Look after pieces that were injected and not heard of since.

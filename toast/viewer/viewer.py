@@ -7,10 +7,8 @@ piece wakes the readers that wait for it at once, and then this loop.
 """
 
 import asyncio
-import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, BinaryIO, cast
 
 import numpy as np
@@ -21,11 +19,11 @@ from toast.common.timemap import TimeMap
 from toast.common.waiting import wait_event
 from toast.media import probe
 from toast.origin import OriginClient, OriginError
-from toast.policy.buffer import Buffer, Unlimited
-from toast.policy.lookahead import PeerRate, create_horizon
-from toast.policy.pickers import create_picker, make_plan
+from toast.policy.buffer import Unlimited
+from toast.policy.lookahead import create_horizon
+from toast.policy.pickers import create_picker
 from toast.policy.playhead import Playhead, State
-from toast.policy.view import Plan, SwarmView
+from toast.policy.viewing import Facts, ViewingPolicy
 from toast.swarm import Block, Counters, FilmFile, FilmSwarm, Metainfo, Snapshot, SwarmSession
 from toast.viewer.accounts import Accounts
 from toast.viewer.errors import FilmUnavailable, ViewerError
@@ -73,9 +71,7 @@ class Viewer:
         self._neighbourhood = neighbourhood
         self._rng = rng
         self._clock = clock
-        self._picker = create_picker(settings.picker, **(picker_options or {}))
-        self._horizon = create_horizon(settings.horizon)
-        self._buffer: Buffer = Unlimited()
+        self._picker_options = picker_options or {}
         self._file = FilmFile(
             settings.folder / metainfo.name, self._geometry, metainfo.piece_hashes
         )
@@ -97,9 +93,7 @@ class Viewer:
         self._over = False
         self._swarm: FilmSwarm | None = None
         self._joining: asyncio.Task[None] | None = None
-        self._plan = Plan(np.empty(0, np.intp), np.empty(0, np.intp))
         self._snapshot: Snapshot | None = None
-        self._peer_rate = PeerRate()
         self._failure: ViewerError | None = None
         self._arrived_at = 0.0
         self._opened_at = self._left_at = 0.0
@@ -142,7 +136,15 @@ class Viewer:
         self.playhead = Playhead(timemap, self._geometry, self._opened_at)
         if self.settings.start_seconds > 0:
             self.playhead.seek(now, min(self.settings.start_seconds, timemap.duration))
-        self._due_seconds = timemap.duration / self._geometry.pieces
+        self._policy = ViewingPolicy(
+            self._geometry,
+            timemap.duration,
+            picker=create_picker(self.settings.picker, **self._picker_options),
+            horizon=create_horizon(self.settings.horizon),
+            buffer=Unlimited(),
+            settings=self.settings.viewing,
+            rng=self._rng,
+        )
         self._wake.set()
 
     async def run(self) -> None:
@@ -224,85 +226,33 @@ class Viewer:
         wait = min(self.settings.refresh_seconds, self.playhead.next_event(now, self.have))
         if self._swarm is None or self.have.all():
             return max(wait, 0.001)
-        view = self._look(now)
-        window = self._window()
-        coming = np.empty(0, np.intp)
-        if self._buffer.decide(view, int(self.have.sum()) * self._geometry.piece_bytes).suspend:
-            self._plan = Plan(np.empty(0, np.intp), np.empty(0, np.intp))
-        else:
-            self._plan = make_plan(
-                self._picker, view, self._rng, top=window, open_=window, previous=self._plan
-            )
-            coming = self._coming(view, window)
-        ranked = (self._plan.top, self._plan.open, coming)
-        self.accounts.planned(np.concatenate(ranked).tolist(), top=window)
-        self._swarm.steer(self._plan, coming, view)
-        return max(min(wait, self._hand_over(view, self._swarm)), 0.001)
-
-    def _hand_over(self, view: SwarmView, swarm: FilmSwarm) -> float:
-        """Let the server supply what is due; seconds until it may have to again."""
-        assert self.playhead is not None
-        # That nobody has a piece yet means nothing while neighbours are on their way, or while
-        # one who watches ahead of us has still to get it for itself.
-        patience = self._neighbourhood.lead_seconds(self.playhead.position)
-        settings = self.settings.hand_over
-        settings = replace(settings, ahead_seconds=min(settings.ahead_seconds, patience))
-        return self._supply.step(
-            view,
-            swarm,
-            settings,
-            started=self.playhead.state is not State.STARTING,
-            seeking=self.playhead.start_seconds is not None,
-        )
-
-    def _window(self) -> int:
-        """Pieces to ask for first: enough for the film's pace, and for fuller request queues."""
-        film_rate = self._geometry.piece_bytes / self._due_seconds
-        rate = max(film_rate, self._peer_rate.value or 0.0)
-        return 1 + math.ceil(self.settings.window_seconds * rate / self._geometry.piece_bytes)
-
-    def _coming(self, view: SwarmView, window: int) -> NDArray[np.intp]:
-        """What the picker would want next of the pieces that no neighbour has yet."""
-        nobody = view.availability == 0
-        hoped = replace(view, missing=view.missing & nobody, availability=nobody.astype(np.int32))
-        return self._picker.rank(hoped, self._rng)[:window]
-
-    def _look(self, now: float) -> SwarmView:
-        assert self._swarm is not None
-        assert self.playhead is not None
-        snapshot = self._swarm.snapshot()
-        self._snapshot = snapshot
         self._supply.mend(self._swarm)
-        missing = ~self.have
+        facts = self._facts(now, self._swarm.snapshot())
+        decision = self._policy.decide(facts, self._supply.missing_blocks(self._swarm))
+        self.accounts.planned(decision.ranked, top=decision.window)
+        self._swarm.steer(decision.plan, decision.coming, decision.view)
+        self._supply.fetch(decision.orders, self._swarm)
+        return max(min(wait, decision.wait_seconds, self._supply.retry_in), 0.001)
+
+    def _facts(self, now: float, snapshot: Snapshot) -> Facts:
+        assert self.playhead is not None
+        self._snapshot = snapshot
         slack = self.playhead.slack(now)
         for piece in self._urgent:
             slack[piece] = min(slack[piece], 0.0)
-        pieces_due = np.where(missing, slack, np.inf)
-        return SwarmView(
+        return Facts(
+            now=now,
             slack=slack,
-            missing=missing,
-            availability=snapshot.availability,
-            in_flight=snapshot.in_flight & missing,
+            have=self.have.copy(),
             closed=self._supply.closed.copy(),
-            horizon=self._horizon_now(now, snapshot),
-            playhead_piece=int(np.argmin(pieces_due)),
-            seconds_per_piece=self._due_seconds,
-        )
-
-    def _horizon_now(self, now: float, snapshot: Snapshot) -> float:
-        estimate = self._supply.estimate()
-        if not estimate.up:
-            return -np.inf  # nobody else can bring it: late is better than never
-        down = sum(neighbour.down_rate for neighbour in snapshot.neighbours)
-        self._peer_rate.observe(now, down, busy=bool(snapshot.in_flight.any()))
-        return self._horizon.horizon(
-            piece_bytes=self._geometry.piece_bytes,
-            film_rate=self._geometry.piece_bytes / self._due_seconds,
-            peer_rate=self._peer_rate.value,
+            availability=snapshot.availability,
+            in_flight=snapshot.in_flight,
+            down_rate=sum(neighbour.down_rate for neighbour in snapshot.neighbours),
             queued_bytes=sum(neighbour.queued_bytes for neighbour in snapshot.neighbours),
-            hand_over_seconds=estimate.rtt_seconds
-            + self._geometry.piece_bytes / estimate.rate
-            + self.settings.hand_over.margin_seconds,
+            origin=self._supply.estimate(),
+            lead_seconds=self._neighbourhood.lead_seconds(self.playhead.position),
+            starting=self.playhead.state is State.STARTING,
+            seeking=self.playhead.start_seconds is not None,
         )
 
     # -- events of the swarm (SwarmEvents) -------------------------------------------------------
@@ -438,7 +388,7 @@ class Viewer:
     @property
     def need_seconds(self) -> float:
         """How far ahead of us someone must watch to have in time what we will need."""
-        return self._due_seconds + self.settings.hand_over.margin_seconds
+        return self._policy.need_seconds
 
     def left_bytes(self) -> int:
         """Bytes of the film that are missing, for the tracker."""

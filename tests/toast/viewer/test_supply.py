@@ -14,7 +14,7 @@ from tests.toast.swarm.world import PIECE, flipped, make_metainfo, random_film
 from tests.toast.viewer.conftest import HASTY, next_host
 from toast.common.geometry import BLOCK_BYTES
 from toast.origin import OriginClient, OriginError
-from toast.policy.handover import HandOverSettings
+from toast.policy.handover import HandOverSettings, due_orders
 from toast.swarm import Block
 from toast.viewer.accounts import Accounts
 from toast.viewer.supply import Supply
@@ -63,7 +63,10 @@ class Bench:
         """Let it order: all four pieces are due, nobody has them."""
         view = make_view("0000", have)
         view = replace(view, slack=np.zeros(4), closed=self.supply.closed.copy())
-        return self.supply.step(view, self.swarm, NOW, started=started, seeking=False)
+        blocks = self.supply.missing_blocks(self.swarm)
+        geometry, origin = METAINFO.geometry, self.supply.estimate()
+        self.supply.fetch(due_orders(view, blocks, geometry, origin, NOW, started), self.swarm)
+        return self.supply.retry_in
 
     async def until(self, condition):
         async with asyncio.timeout(5):
@@ -240,8 +243,8 @@ async def test_without_a_server_there_is_nothing_to_wait_for():
     supply = Supply(
         METAINFO, None, Accounts(), clock=lambda: 0.0, stuck_seconds=3.0, changed=lambda: None
     )
-    wait = supply.step(make_view("0000"), FakeSwarm(), NOW, started=True, seeking=False)
-    assert wait == math.inf
+    assert not supply.estimate().up
+    assert supply.retry_in == math.inf
     assert (supply.up, supply.last_error, supply.estimate().up) == (None, None, False)
     with pytest.raises(OriginError, match="no VoD server"):
         await supply.fetch_piece(0)

@@ -10,6 +10,7 @@ from tests.toast.swarm.world import flipped, write_sparse
 from tests.toast.viewer.conftest import FILM, SHA256, watch
 from toast.common.errors import ToastError
 from toast.policy.handover import HandOverSettings
+from toast.policy.viewing import ViewingSettings
 from toast.swarm import SwarmError
 from toast.viewer import Behaviour, FilmReader, FilmUnavailable, ViewerError
 
@@ -57,7 +58,7 @@ async def test_alone_with_the_server_the_film_is_seen_whole_without_a_stall(worl
 async def test_with_a_peer_that_has_it_all_most_comes_from_there(world):
     peer = await world.peer(upload=2_500_000)
     hasty = HandOverSettings(margin_seconds=0.1)  # the horizon must be short beside the film
-    viewer = await world.viewer(seconds=4.0, hand_over=hasty)
+    viewer = await world.viewer(seconds=4.0, viewing=ViewingSettings(hand_over=hasty))
 
     report = await watch(viewer)
 

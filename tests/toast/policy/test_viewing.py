@@ -1,0 +1,143 @@
+"""The policies put together: one viewing's decisions, as the viewer and a simulator get them."""
+
+import math
+
+import numpy as np
+import pytest
+
+from toast.common.geometry import BLOCK_BYTES, Geometry
+from toast.policy.buffer import BufferDecision, Unlimited
+from toast.policy.handover import HandOverSettings, OriginEstimate, Reason
+from toast.policy.lookahead import create_horizon
+from toast.policy.pickers import create_picker
+from toast.policy.viewing import Facts, ViewingPolicy, ViewingSettings
+
+PIECES = 20
+GEOMETRY = Geometry(PIECES * 4 * BLOCK_BYTES, 4 * BLOCK_BYTES)
+UP = OriginEstimate(rtt_seconds=0.0, rate=1e9, up=True)
+DOWN = OriginEstimate(rtt_seconds=0.0, rate=1.0, up=False)
+
+
+class Full:
+    """A buffer that has no room."""
+
+    name = "full"
+
+    def decide(self, view, stored_bytes):
+        return BufferDecision(eject=np.empty(0, np.intp), suspend=True)
+
+
+def policy(picker="in-order", *, buffer=None, horizon=None, **settings):
+    return ViewingPolicy(
+        GEOMETRY,
+        float(PIECES),  # one second a piece
+        picker=create_picker(picker),
+        horizon=horizon or create_horizon("fixed", seconds=3.0),
+        buffer=buffer or Unlimited(),
+        settings=ViewingSettings(**settings),
+        rng=np.random.default_rng(5),
+    )
+
+
+def facts(**changes):
+    """The film has begun; every piece is with one neighbour."""
+    known = {
+        "now": 0.0,
+        "slack": np.arange(PIECES, dtype=np.float64),
+        "have": np.zeros(PIECES, dtype=np.bool_),
+        "closed": np.zeros(PIECES, dtype=np.bool_),
+        "availability": np.ones(PIECES, dtype=np.int32),
+        "in_flight": np.zeros(PIECES, dtype=np.bool_),
+        "down_rate": 0.0,
+        "queued_bytes": 0,
+        "origin": UP,
+        "lead_seconds": math.inf,
+        "starting": False,
+        "seeking": False,
+    }
+    return Facts(**known | changes)
+
+
+def mask(picture):
+    """`*` is true."""
+    return np.array([sign == "*" for sign in picture.ljust(PIECES)])
+
+
+def all_blocks(piece):
+    return np.ones(4, dtype=np.bool_)
+
+
+def ordered(decision):
+    return [(order.piece, order.reason) for order in decision.orders]
+
+
+def test_near_pieces_are_the_server_s_and_the_next_are_asked_of_peers():
+    decision = policy().decide(facts(), all_blocks)
+    assert ordered(decision) == [(0, Reason.URGENT)]
+    assert decision.plan.top.tolist() == [3, 4, 5]  # two seconds of film, and one piece more
+    assert decision.window == 3
+
+
+def test_while_the_server_is_away_nothing_is_given_up():
+    decision = policy().decide(facts(origin=DOWN), all_blocks)
+    assert decision.orders == []
+    assert decision.plan.top.tolist() == [0, 1, 2]
+    assert decision.wait_seconds == math.inf
+
+
+def test_what_nobody_has_is_fetched_ahead_by_who_watches_foremost():
+    alone = facts(availability=np.zeros(PIECES, dtype=np.int32), slack=np.arange(PIECES) + 5.0)
+    settings = HandOverSettings(ahead_seconds=8.0, parallel=4)
+    decision = policy(hand_over=settings).decide(alone, all_blocks)
+    assert ordered(decision) == [(piece, Reason.NO_SOURCE) for piece in range(4)]
+
+
+@pytest.mark.parametrize(("lead", "count"), [(0.0, 0), (5.5, 1), (6.5, 2)])
+def test_who_follows_lets_the_one_ahead_fetch_it_first(lead, count):
+    nobody = np.zeros(PIECES, dtype=np.int32)
+    behind = facts(availability=nobody, slack=np.arange(PIECES) + 5.0, lead_seconds=lead)
+    decision = policy(hand_over=HandOverSettings(parallel=4)).decide(behind, all_blocks)
+    assert len(decision.orders) == count
+
+
+def test_what_nobody_has_yet_is_wanted_when_it_comes():
+    availability = np.ones(PIECES, dtype=np.int32)
+    availability[10:] = 0
+    decision = policy().decide(facts(availability=availability), all_blocks)
+    assert decision.coming.tolist() == [10, 11, 12]
+    assert decision.ranked[-3:] == [10, 11, 12]
+
+
+def test_a_faster_swarm_opens_a_wider_window():
+    decider = policy()
+    rate = 4.0 * GEOMETRY.piece_bytes
+    assert decider.decide(facts(down_rate=rate), all_blocks).window == 9
+
+
+def test_a_full_buffer_asks_peers_for_nothing_but_the_film_goes_on():
+    decision = policy(buffer=Full()).decide(facts(), all_blocks)
+    assert decision.ranked == []
+    assert ordered(decision) == [(0, Reason.URGENT)]
+
+
+@pytest.mark.parametrize(("seeking", "reason"), [(False, Reason.STARTUP), (True, Reason.SEEK)])
+def test_why_the_first_pieces_are_fetched(seeking, reason):
+    decision = policy().decide(facts(starting=True, seeking=seeking), all_blocks)
+    assert ordered(decision)[0] == (0, reason)
+
+
+def test_it_holds_until_the_next_piece_falls_to_the_server():
+    held = facts(have=mask("*"), slack=np.arange(PIECES) + 0.25)
+    decision = policy(hand_over=HandOverSettings(margin_seconds=0.5)).decide(held, all_blocks)
+    assert decision.orders == []
+    assert decision.wait_seconds == pytest.approx(0.75, abs=0.01)
+
+
+def test_the_same_facts_and_chance_give_the_same_decisions():
+    for name in ("in-order", "rarest-first", "beta", "hybrid"):
+        first, second = (policy(name).decide(facts(), all_blocks) for _ in range(2))
+        assert first.ranked == second.ranked
+
+
+def test_someone_to_take_from_must_be_ahead_by_a_piece_and_a_hand_over():
+    assert policy(hand_over=HandOverSettings(margin_seconds=0.5)).need_seconds == 1.5
