@@ -64,7 +64,7 @@ def cli() -> None:
 )
 @click.option(
     "--allocation",
-    type=click.Choice(sorted(ALLOCATIONS)),
+    type=click.Choice(ALLOCATIONS.names()),
     default="rda",
     show_default=True,
     help="Where extents go: rda = each on two disks at random; naive = a film on one disk.",

@@ -11,7 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from toast.policy.registry import Registry
+from toast.common.registry import Registry
+from toast.policy.errors import PolicyError
 from toast.policy.view import SwarmView
 
 __all__ = ["Buffer", "BufferDecision", "Unlimited", "buffer_names", "create_buffer"]
@@ -51,7 +52,7 @@ class Unlimited:
         return BufferDecision(np.empty(0, dtype=np.intp), suspend=False)
 
 
-_BUFFERS: Registry[Buffer] = Registry("buffer")
+_BUFFERS: Registry[Buffer] = Registry("buffer", PolicyError)
 _FACTORIES: dict[str, Callable[..., Buffer]] = {"unlimited": Unlimited}
 for _name, _factory in _FACTORIES.items():
     _BUFFERS.register(_name, _factory)

@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from toast.common.registry import Registry
 from toast.policy.errors import PolicyError
-from toast.policy.registry import Registry
 
 __all__ = [
     "FixedHorizon",
@@ -157,7 +157,7 @@ class PeerRate:
             self.value = max(rate + (self.value - rate) * keep, 1.0)
 
 
-_RULES: Registry[HorizonRule] = Registry("horizon rule")
+_RULES: Registry[HorizonRule] = Registry("horizon rule", PolicyError)
 _FACTORIES: dict[str, Callable[..., HorizonRule]] = {
     "transfer": TransferHorizon,
     "fixed": FixedHorizon,

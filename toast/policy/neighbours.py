@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from toast.common.registry import Registry
 from toast.policy.errors import PolicyError
-from toast.policy.registry import Registry
 
 __all__ = [
     "Address",
@@ -251,7 +251,7 @@ def _at_least(what: str, value: int, least: int) -> int:
     return value
 
 
-_POLICIES: Registry[Neighbours] = Registry("neighbours policy")
+_POLICIES: Registry[Neighbours] = Registry("neighbours policy", PolicyError)
 _FACTORIES: dict[str, Callable[..., Neighbours]] = {
     "everyone": Everyone,
     "random": Random,

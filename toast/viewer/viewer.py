@@ -163,8 +163,11 @@ class Viewer:
                     await self._control()
                 finally:
                     self._end()
-        except* ToastError as group:
-            raise _first(group) from None
+        except BaseExceptionGroup as group:  # not except*: it wraps what is raised inside it
+            known, unknown = group.split(ToastError)
+            if known is None or unknown is not None:
+                raise
+            raise _first(known) from None
         finally:
             await self._leave()
         if self._failure is not None:

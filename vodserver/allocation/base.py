@@ -5,9 +5,10 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from toast.common.registry import Registry
 from vodserver.errors import AllocationError
 
-__all__ = ["ALLOCATIONS", "Allocation", "allocation_named", "check_place", "register"]
+__all__ = ["ALLOCATIONS", "Allocation", "check_place"]
 
 
 class Allocation(Protocol):
@@ -47,26 +48,8 @@ class Allocation(Protocol):
         ...
 
 
-ALLOCATIONS: Final[dict[str, Allocation]] = {}
+ALLOCATIONS: Final[Registry[Allocation]] = Registry("placement policy", AllocationError)
 """Every policy by its name."""
-
-
-def register(policy: Allocation) -> None:
-    """Make a policy known by its name."""
-    ALLOCATIONS[policy.name] = policy
-
-
-def allocation_named(name: str) -> Allocation:
-    """The policy of this name.
-
-    Raises:
-        AllocationError: there is none.
-    """
-    try:
-        return ALLOCATIONS[name]
-    except KeyError:
-        known = ", ".join(sorted(ALLOCATIONS))
-        raise AllocationError(f"no placement policy '{name}': choose one of {known}") from None
 
 
 def check_place(policy: Allocation, extents: int, disks: int) -> None:

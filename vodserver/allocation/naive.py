@@ -1,11 +1,12 @@
 """The whole film on one disk: what most servers do, kept as the baseline."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vodserver.allocation.base import check_place, register
+from vodserver.allocation.base import ALLOCATIONS, check_place
 
 __all__ = ["Naive"]
 
@@ -17,7 +18,7 @@ class Naive:
     Source: the thesis on commodity VoD storage, chapter 4 ("naive").
     """
 
-    name: str = "naive"
+    name: ClassVar[str] = "naive"
     copies: int = 1
     min_disks: int = 1
 
@@ -32,4 +33,4 @@ class Naive:
         return np.full((extents, 1), int(np.argmin(used_bytes)), dtype=np.int64)
 
 
-register(Naive())
+ALLOCATIONS.register(Naive.name, Naive)

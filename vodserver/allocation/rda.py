@@ -1,11 +1,12 @@
 """Random duplicate assignment: each extent on two different disks at random."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vodserver.allocation.base import check_place, register
+from vodserver.allocation.base import ALLOCATIONS, check_place
 
 __all__ = ["Rda"]
 
@@ -19,7 +20,7 @@ class Rda:
     takes any film away (thesis, chapter 4).
     """
 
-    name: str = "rda"
+    name: ClassVar[str] = "rda"
     copies: int = 2
     min_disks: int = 2
 
@@ -35,4 +36,4 @@ class Rda:
         return np.stack([first, (first + step) % disks], axis=1)
 
 
-register(Rda())
+ALLOCATIONS.register(Rda.name, Rda)

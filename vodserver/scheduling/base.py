@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from toast.common.registry import Registry
 from vodserver.errors import StoreUsageError
 
-__all__ = ["SCHEDULERS", "Scheduler", "register", "scheduler_named"]
+__all__ = ["SCHEDULERS", "Scheduler"]
 
 
 class Scheduler(Protocol):
@@ -30,23 +31,5 @@ class Scheduler(Protocol):
         ...
 
 
-SCHEDULERS: Final[dict[str, Scheduler]] = {}
+SCHEDULERS: Final[Registry[Scheduler]] = Registry("scheduling policy", StoreUsageError)
 """Every policy by its name."""
-
-
-def register(policy: Scheduler) -> None:
-    """Make a policy known by its name."""
-    SCHEDULERS[policy.name] = policy
-
-
-def scheduler_named(name: str) -> Scheduler:
-    """The policy of this name.
-
-    Raises:
-        StoreUsageError: there is none.
-    """
-    try:
-        return SCHEDULERS[name]
-    except KeyError:
-        known = ", ".join(sorted(SCHEDULERS))
-        raise StoreUsageError(f"no scheduling policy '{name}': choose one of {known}") from None

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
-from vodserver.scheduling.base import register
+from vodserver.scheduling.base import SCHEDULERS
 
 __all__ = ["ShortestQueue"]
 
@@ -15,11 +16,11 @@ class ShortestQueue:
     Equal queues keep the order of the replicas, which placement made random.
     """
 
-    name: str = "shortest-queue"
+    name: ClassVar[str] = "shortest-queue"
 
     def order(self, queued_bytes: Sequence[int]) -> list[int]:
         """Rank by queue, shortest first; see `Scheduler.order`."""
         return sorted(range(len(queued_bytes)), key=queued_bytes.__getitem__)
 
 
-register(ShortestQueue())
+SCHEDULERS.register(ShortestQueue.name, ShortestQueue)

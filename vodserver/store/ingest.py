@@ -18,7 +18,7 @@ from bencode2 import bencode
 
 from toast.common.geometry import BLOCK_BYTES
 from toast.media import MediaInfo, probe
-from vodserver.allocation import Allocation, allocation_named
+from vodserver.allocation import ALLOCATIONS, Allocation
 from vodserver.errors import DiskError, FilmError
 from vodserver.store.catalog import Extent, Title
 from vodserver.store.layout import extent_path, flush_directory, remove_folder
@@ -102,7 +102,7 @@ def add_film(
     if missing:
         raise DiskError(f"the disk {missing[0].path} is not there: mount it, then add the film")
     media = probe(film)
-    policy = allocation_named(store.catalog.allocation)
+    policy = ALLOCATIONS.create(store.catalog.allocation)
     folder = secrets.token_hex(8)
     store.catalog.begin_ingest(folder)
     try:

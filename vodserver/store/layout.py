@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from vodserver.allocation import allocation_named
+from vodserver.allocation import ALLOCATIONS
 from vodserver.errors import AllocationError, DiskError, StoreError, StoreUsageError
 from vodserver.store.catalog import CATALOG_NAME, Catalog, DiskRow
 
@@ -94,7 +94,7 @@ def create_store(store: Path, disks: Sequence[Path], *, allocation: str = "rda")
         StoreUsageError: one disk twice, one that belongs to a store, or a store is there.
         DiskError: a directory cannot be made or written. Nothing stays behind.
     """
-    policy = allocation_named(allocation)
+    policy = ALLOCATIONS.create(allocation)
     if len(disks) < policy.min_disks:
         raise AllocationError(
             f"placement '{policy.name}' needs {policy.min_disks} disks and there are "

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vodserver.errors import StoreUsageError
-from vodserver.scheduling import SCHEDULERS, ShortestQueue, scheduler_named
+from vodserver.scheduling import SCHEDULERS, ShortestQueue
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_every_replica_is_ranked_once_and_none_before_a_shorter_queue(queues):
 
 
 def test_policies_are_known_by_their_names():
-    assert scheduler_named("shortest-queue") == ShortestQueue()
-    assert all(policy.name == name for name, policy in SCHEDULERS.items())
+    assert SCHEDULERS.create("shortest-queue") == ShortestQueue()
+    assert all(SCHEDULERS.create(name).name == name for name in SCHEDULERS.names())
     with pytest.raises(StoreUsageError, match=r"'longest'.*shortest-queue"):
-        scheduler_named("longest")
+        SCHEDULERS.create("longest")

@@ -6,7 +6,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from toast.policy.registry import Registry
+from toast.common.registry import Registry
+from toast.policy.errors import PolicyError
 from toast.policy.view import Plan, SwarmView
 
 __all__ = ["Picker", "by_due_time", "create_picker", "make_plan", "picker_names", "register"]
@@ -34,7 +35,7 @@ class Picker(Protocol):
         """
 
 
-_PICKERS: Registry[Picker] = Registry("picker")
+_PICKERS: Registry[Picker] = Registry("picker", PolicyError)
 
 
 def register(name: str, factory: Callable[..., Picker]) -> None:

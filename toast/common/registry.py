@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from toast.policy.errors import PolicyError
+from toast.common.errors import UsageError
 
 __all__ = ["Registry"]
 
@@ -12,10 +12,16 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """Makes policies of one kind from their names and parameters."""
+    """Makes policies of one kind from their names and parameters.
 
-    def __init__(self, kind: str) -> None:
+    Args:
+        kind: what one of them is called in messages.
+        error: raised for a name that nobody has, and for parameters that do not fit.
+    """
+
+    def __init__(self, kind: str, error: type[UsageError]) -> None:
         self._kind = kind
+        self._error = error
         self._factories: dict[str, Callable[..., T]] = {}
 
     def register(self, name: str, factory: Callable[..., T]) -> None:
@@ -30,15 +36,15 @@ class Registry(Generic[T]):
         """Make a policy.
 
         Raises:
-            PolicyError: no such name, or not its parameters.
+            UsageError: of the kind's own sort: no such name, or not its parameters.
         """
         # A command line writes in-order where Python writes in_order.
         factory = self._factories.get(name.replace("_", "-"))
         if factory is None:
             known = ", ".join(self.names())
-            raise PolicyError(f"there is no {self._kind} '{name}': choose one of {known}")
+            raise self._error(f"there is no {self._kind} '{name}': choose one of {known}")
         try:
             return factory(**params)
         except TypeError as error:
             given = ", ".join(params) or "none"
-            raise PolicyError(f"{self._kind} '{name}' does not take these: {given}") from error
+            raise self._error(f"{self._kind} '{name}' does not take these: {given}") from error

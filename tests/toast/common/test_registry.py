@@ -1,12 +1,12 @@
 import pytest
 
 from toast.common.errors import UsageError
+from toast.common.registry import Registry
 from toast.policy.errors import PolicyError
-from toast.policy.registry import Registry
 
 
 def test_names_are_sorted_and_unknown_ones_answered_with_them():
-    zoo = Registry("animal")
+    zoo = Registry("animal", PolicyError)
     zoo.register("zebra", lambda: "z")
     zoo.register("ant", lambda legs=6: f"a{legs}")
 
