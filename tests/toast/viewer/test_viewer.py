@@ -104,7 +104,7 @@ async def test_a_server_that_dies_and_returns_costs_a_stall_and_no_byte(world):
     await until(lambda: viewer.playhead.stalls == 1)
     await world.server.stop()
     await until(lambda: viewer.progress()["origin_error"])
-    assert viewer.progress()["state"] == "stalled"
+    await until(lambda: viewer.progress()["state"] == "stalled")
     world.server.gate.set()
     await world.server.start()
 
