@@ -2,9 +2,9 @@
 
 import contextlib
 import json
+import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import bencode2
 import pytest
+from pyroute2 import IPRoute, netns
 
 START_SECONDS = 30.0
 
@@ -170,10 +171,25 @@ def without_url_list(torrent):
 
 @pytest.fixture
 def own_address():
-    """An address of this machine that is not loopback; nothing is sent to find it."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+    """An address that is not loopback, in a network namespace that this test makes and enters.
+
+    Programs started meanwhile are in it too. It has no way out: nothing can reach them, and they
+    can reach nothing, but each other.
+    """
+    name, address = f"toast-interop-{os.getpid()}", "198.18.0.1"
+    try:
+        netns.create(name)
+    except OSError as error:
+        pytest.skip(f"no network namespace can be made here (root is needed): {error}")
+    try:
+        netns.pushns(name)
         try:
-            probe.connect(("192.0.2.1", 9))
-        except OSError as error:
-            pytest.skip(f"this machine has no address but loopback: {error}")
-        return probe.getsockname()[0]
+            with IPRoute() as route:
+                (loopback,) = route.link_lookup(ifname="lo")
+                route.link("set", index=loopback, state="up")
+                route.addr("add", index=loopback, address=address, prefixlen=32)
+            yield address
+        finally:
+            netns.popns()
+    finally:
+        netns.remove(name)

@@ -18,7 +18,7 @@ SETTINGS = {
 
 
 @pytest.fixture
-def transmission(programs, tmp_path, own_address):
+def transmission(own_address, programs, tmp_path):
     """Starts a download; returns the folder that the film appears in."""
     program = shutil.which("transmission-cli")
     if program is None:
@@ -39,8 +39,8 @@ def transmission(programs, tmp_path, own_address):
     return transmission
 
 
-def test_a_film_comes_from_the_swarm_alone(start_service, transmission, own_address, wait_until):
-    """Not on loopback, for once: Transmission takes no peers there from a tracker."""
+def test_a_film_comes_from_the_swarm_alone(own_address, start_service, transmission, wait_until):
+    """In a namespace of its own: Transmission takes no peers on loopback from a tracker."""
     service = start_service(seed=True, host=own_address)
     before = service.origin_status()["http_bytes_sent"]
     film = transmission(service.swarm_torrent) / service.film.name
