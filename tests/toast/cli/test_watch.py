@@ -213,7 +213,8 @@ def test_failures_are_one_clear_line(run, home, case):
     (home / "good.torrent").write_bytes(torrent(origins=("http://127.0.0.1:1/film",)))
     (home / "lonely.torrent").write_bytes(torrent())
     before = sorted(home.iterdir())
-    code, out, error = run("watch", *arguments)
+    listen = () if "--listen" in arguments else ("--listen", "127.0.0.1")
+    code, out, error = run("watch", *arguments, *listen)
     assert (code, out) == (wanted, "")
     assert words in one_line(error)
     assert sorted(home.iterdir()) == before
@@ -223,7 +224,7 @@ def test_an_unreachable_server_is_told_with_its_url(run):
     with socket.socket() as free:
         free.bind((HOST, 0))
         url = f"http://{HOST}:{free.getsockname()[1]}/titles/film"
-        code, _, error = run("watch", url)
+        code, _, error = run("watch", url, "--listen", "127.0.0.1")
     assert code == 1
     assert f"{url} cannot be reached" in one_line(error)
 
@@ -255,7 +256,9 @@ def test_a_player_that_is_not_there_is_told(run):
 
 @pytest.mark.slow
 async def test_the_real_program_fails_in_one_line_too(program):
-    code, out, error = await (await program("watch", "nowhere.torrent")).end()
+    code, out, error = await (
+        await program("watch", "nowhere.torrent", "--listen", "127.0.0.1")
+    ).end()
     assert (code, out) == (2, "")
     assert error == "toast: nowhere.torrent does not exist\n"
 
