@@ -1,8 +1,10 @@
 """What every room's tests may use: a real film, made once per run."""
 
+import os
 from pathlib import Path
 
 import pytest
+from pyroute2 import IPRoute, netns
 
 from experiments.film import FilmSpec, make_film
 
@@ -18,3 +20,29 @@ def small_film(tmp_path_factory) -> Path:
     path = make_film(tmp_path_factory.mktemp("films") / "small.mp4", SMALL_FILM)
     path.chmod(0o444)
     return path
+
+
+@pytest.fixture
+def own_address():
+    """An address that is not loopback, in a network namespace that this test makes and enters.
+
+    Programs started meanwhile are in it too. It has no way out: nothing can reach them, and they
+    can reach nothing, but each other.
+    """
+    name, address = f"toast-test-{os.getpid()}", "198.18.0.1"
+    try:
+        netns.create(name)
+    except OSError as error:
+        pytest.skip(f"no network namespace can be made here (root is needed): {error}")
+    try:
+        netns.pushns(name)
+        try:
+            with IPRoute() as route:
+                (loopback,) = route.link_lookup(ifname="lo")
+                route.link("set", index=loopback, state="up")
+                route.addr("add", index=loopback, address=address, prefixlen=32)
+            yield address
+        finally:
+            netns.popns()
+    finally:
+        netns.remove(name)

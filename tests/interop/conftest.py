@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import select
 import signal
 import subprocess
@@ -14,7 +13,6 @@ from pathlib import Path
 
 import bencode2
 import pytest
-from pyroute2 import IPRoute, netns
 
 START_SECONDS = 30.0
 
@@ -167,29 +165,3 @@ def without_url_list(torrent):
     bare = torrent.with_name("swarm.torrent")
     bare.write_bytes(bencode2.bencode(metainfo))
     return bare
-
-
-@pytest.fixture
-def own_address():
-    """An address that is not loopback, in a network namespace that this test makes and enters.
-
-    Programs started meanwhile are in it too. It has no way out: nothing can reach them, and they
-    can reach nothing, but each other.
-    """
-    name, address = f"toast-interop-{os.getpid()}", "198.18.0.1"
-    try:
-        netns.create(name)
-    except OSError as error:
-        pytest.skip(f"no network namespace can be made here (root is needed): {error}")
-    try:
-        netns.pushns(name)
-        try:
-            with IPRoute() as route:
-                (loopback,) = route.link_lookup(ifname="lo")
-                route.link("set", index=loopback, state="up")
-                route.addr("add", index=loopback, address=address, prefixlen=32)
-            yield address
-        finally:
-            netns.popns()
-    finally:
-        netns.remove(name)

@@ -144,7 +144,7 @@ async def test_the_seed_listens_where_http_does(pristine, host):
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", ""])
-async def test_every_address_needs_a_public_url(pristine, host):
+async def test_every_address_needs_a_public_url(own_address, pristine, host):
     """Or torrents would send viewers to 0.0.0.0."""
     with pristine.open() as store:
         running = Running(store, ServeSettings(host=host, port=0))
