@@ -289,7 +289,8 @@ def test_listen_addresses_that_are_none(text):
 @pytest.mark.slow
 async def test_a_film_is_watched_and_reported_as_json(program, server, tmp_path):
     path = tmp_path / "film.torrent"
-    path.write_bytes(torrent(origins=(server.url,)))
+    # A piece is due every 330 ms: a pause of a busy machine is no stall.
+    path.write_bytes(torrent(seconds=4.0, origins=(server.url,)))
     watching = await program("watch", path, "--json", "--listen", "127.48.0.2")
 
     report = await watching.event("report")

@@ -17,6 +17,9 @@ from toast.viewer import Behaviour, FilmReader, FilmUnavailable, ViewerError
 PIECE = 32 * 1024
 SIZE = len(FILM)
 PIECES = -(-len(FILM) // PIECE)
+UNHURRIED = 5.0
+"""Seconds of a film that must not stall: a piece is due every 150 ms or so. In a film of one second
+it would be due every 30 ms, and every pause of a busy machine would be a stall."""
 
 
 async def read_all(viewer, start=0, end=SIZE):
@@ -33,7 +36,7 @@ async def until(condition, *, seconds=10.0):
 
 @pytest.mark.slow
 async def test_alone_with_the_server_the_film_is_seen_whole_without_a_stall(world):
-    viewer = await world.viewer(tracker=False)
+    viewer = await world.viewer(seconds=UNHURRIED, tracker=False)
     shown = asyncio.create_task(read_all(viewer))
 
     report = await watch(viewer)
@@ -43,7 +46,7 @@ async def test_alone_with_the_server_the_film_is_seen_whole_without_a_stall(worl
     assert world.path.read_bytes() == FILM
     assert (report["stalls"], report["stall_seconds"]) == (0, 0.0)
     assert 0 < report["start_seconds"] < 1.0
-    assert report["position_seconds"] == pytest.approx(1.0)
+    assert report["position_seconds"] == pytest.approx(UNHURRIED)
     assert (report["bytes_from_peers"], report["bytes_from_seed"]) == (0, 0)
     assert world.server.payload == len(FILM)
     assert sum(report["origin_payload_by_reason"].values()) == len(FILM)
@@ -58,7 +61,7 @@ async def test_alone_with_the_server_the_film_is_seen_whole_without_a_stall(worl
 async def test_with_a_peer_that_has_it_all_most_comes_from_there(world):
     peer = await world.peer(upload=2_500_000)
     hasty = HandOverSettings(margin_seconds=0.1)  # the horizon must be short beside the film
-    viewer = await world.viewer(seconds=4.0, viewing=ViewingSettings(hand_over=hasty))
+    viewer = await world.viewer(seconds=UNHURRIED, viewing=ViewingSettings(hand_over=hasty))
 
     report = await watch(viewer)
 
@@ -86,8 +89,8 @@ async def test_the_operator_s_seed_is_accounted_as_the_operator_s(world):
 @pytest.mark.slow
 async def test_a_peer_that_is_too_slow_is_made_up_for(world):
     """A tenth of the film's rate from the peer, the rest from the server: nothing stalls."""
-    await world.peer(upload=50_000)
-    viewer = await world.viewer(seconds=2.0)
+    await world.peer(upload=int(len(FILM) / UNHURRIED / 10))
+    viewer = await world.viewer(seconds=UNHURRIED)
     report = await watch(viewer)
     assert report["sha256"] == SHA256
     assert report["stalls"] == 0
@@ -288,15 +291,16 @@ async def test_seeding_goes_on_after_the_end_until_it_is_told(world):
 
 @pytest.mark.slow
 async def test_from_the_middle_only_the_rest_is_needed_to_begin(world):
-    """The film begins at 1 s of 2 s: the first half is not waited for."""
-    viewer = await world.viewer(seconds=2.0, start_seconds=1.0, tracker=False)
+    """The first half is not waited for."""
+    half = UNHURRIED / 2
+    viewer = await world.viewer(seconds=UNHURRIED, start_seconds=half, tracker=False)
     watching = asyncio.create_task(watch(viewer))
     await until(lambda: viewer.playhead.start_seconds is not None)
-    assert viewer.playhead.position >= 1.0
+    assert viewer.playhead.position >= half
     report = await watching
     assert report["stalls"] == 0
     assert report["start_seconds"] < 0.9
-    assert report["position_seconds"] == pytest.approx(2.0)
+    assert report["position_seconds"] == pytest.approx(UNHURRIED)
     middle = len(FILM) // 2
     assert all(end > middle - PIECE for _, end in world.server.ranges)
     assert not report["complete"]
@@ -321,7 +325,7 @@ async def test_a_tracker_that_fails_does_not_keep_the_film_away(world, trouble):
     world.tracker.failure = b"unregistered"
     if trouble == "away":
         await world.tracker.stop()
-    viewer = await world.viewer(seconds=0.7)
+    viewer = await world.viewer(seconds=UNHURRIED)
     report = await watch(viewer)
     assert report["sha256"] == SHA256
     assert report["stalls"] == 0
