@@ -1,0 +1,5 @@
+"""`python -m vodserver.cli`."""
+
+from vodserver.cli import main
+
+main()

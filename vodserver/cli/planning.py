@@ -1,0 +1,1 @@
+"""Commands that plan a store before it is bought: the model and its calibration."""
