@@ -1,5 +1,6 @@
 """What every room's tests may use: a real film, made once per run."""
 
+import json
 import os
 from pathlib import Path
 
@@ -9,6 +10,48 @@ from pyroute2 import IPRoute, netns
 from experiments.film import FilmSpec, make_film
 
 SMALL_FILM = FilmSpec(duration_seconds=6.0, bit_rate=125_000.0, width=320, height=180)
+
+
+FIGURES = pytest.StashKey[dict]()
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--full",
+        action="store_true",
+        help="the sizes that evidence is made of, and one line of JSON with the figures",
+    )
+
+
+def pytest_configure(config):
+    config.stash[FIGURES] = {}
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """With --full, one line of JSON: how many passed, failed, were skipped, and the figures."""
+    if not config.getoption("--full"):
+        return
+    stats = terminalreporter.stats
+    failed = len(stats.get("failed", ())) + len(stats.get("error", ()))
+    counts = {
+        "passed": len(stats.get("passed", ())),
+        "failed": failed,
+        "skipped": len(stats.get("skipped", ())),
+    }
+    terminalreporter.write_line("")
+    terminalreporter.write_line(json.dumps(counts | config.stash[FIGURES]))
+
+
+@pytest.fixture(scope="session")
+def full(pytestconfig) -> bool:
+    """Whether tests take the sizes that evidence is made of."""
+    return pytestconfig.getoption("--full")
+
+
+@pytest.fixture
+def figures(pytestconfig) -> dict:
+    """What a test measured, by name: printed at the end with --full."""
+    return pytestconfig.stash[FIGURES]
 
 
 @pytest.fixture(scope="session")

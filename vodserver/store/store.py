@@ -11,6 +11,13 @@ from vodserver.errors import DiskError, ReadError
 from vodserver.scheduling import Scheduler, ShortestQueue
 from vodserver.store.catalog import CATALOG_NAME, Catalog, DiskRow, Extent, Title
 from vodserver.store.disks import Disk, DiskStatistics, RealDisk
+from vodserver.store.events import (
+    ReplicaBad,
+    StoreEvent,
+    TitleAdded,
+    TitleChanged,
+    TitleRemoved,
+)
 from vodserver.store.layout import StoreLock, extent_path, find_disks, remove_folder
 from vodserver.store.sums import SUM_SPAN, matches
 
@@ -73,6 +80,7 @@ class Store:
         self._read_timeout = read_timeout
         self._bad: set[tuple[str, int, int]] = set()
         self._titles = {title.id: title for title in catalog.titles()}
+        self._listeners: list[Callable[[StoreEvent], None]] = []
 
     def __enter__(self) -> Self:
         return self
@@ -96,8 +104,40 @@ class Store:
         return self._titles.get(title_id)
 
     def include(self, title: Title) -> None:
-        """Take notice of a title that was just committed to the catalog."""
+        """Take notice of a title that was just committed to the catalog, or changed there."""
+        known = title.id in self._titles
         self._titles[title.id] = title
+        self._tell(TitleChanged(title) if known else TitleAdded(title))
+
+    def exclude(self, title_id: str) -> None:
+        """Take notice of a title that was just removed from the catalog."""
+        title = self._titles.pop(title_id, None)
+        if title is not None:
+            self._tell(TitleRemoved(title))
+
+    def subscribe(self, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
+        """Have a function called with every event from now on.
+
+        Args:
+            listener: called where the event happens, so it must be quick and must not raise.
+
+        Returns:
+            Ends it.
+        """
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def bad_replicas(self) -> set[tuple[str, int, int]]:
+        """The replicas known to be bad: folder, extent number, disk number."""
+        return set(self._bad)
+
+    def mark_good(self, title: Title, extent: Extent, number: int) -> None:
+        """Trust a replica again that was remade."""
+        self._bad.discard((title.folder, extent.number, number))
+
+    def _tell(self, event: StoreEvent) -> None:
+        for listener in tuple(self._listeners):
+            listener(event)
 
     def statistics(self) -> StoreStatistics:
         """What the disks did."""
@@ -191,6 +231,7 @@ class Store:
             )
             if self.on_bad_replica is not None:
                 self.on_bad_replica(title, extent, number)
+            self._tell(ReplicaBad(title, extent, number, fault))
         return None
 
 
