@@ -4,6 +4,8 @@ from toast.common.errors import ToastError, UsageError
 
 __all__ = [
     "AllocationError",
+    "ControlError",
+    "ControlUsageError",
     "DiskError",
     "FilmError",
     "ReadError",
@@ -49,3 +51,21 @@ class ServeUsageError(ServeError, UsageError):
 
 class SeedError(ServeError):
     """The BitTorrent seed cannot start or go on."""
+
+
+class ControlError(ToastError):
+    """The running server cannot be reached, or did not do what it was told.
+
+    Args:
+        message: what to show.
+        exit_code: of the command that failed; that of the error's kind if not given.
+    """
+
+    def __init__(self, message: str, exit_code: int | None = None) -> None:
+        super().__init__(message)
+        if exit_code is not None:
+            self.exit_code = exit_code
+
+
+class ControlUsageError(ControlError, UsageError):
+    """An operation was asked for with arguments that it does not take, or there is none such."""
