@@ -1,41 +1,60 @@
-"""Answering a request for a part of a film: the rules of RFC 9110 for one representation.
+"""Answering a request for parts of a film: the rules of RFC 9110 for one representation.
 
 Pure: a method and header fields in, a plan out. The VoD server and the viewer's gateway share it,
 so that both answer every player alike. Sections in the comments are those of RFC 9110.
+
+To send a plan: answer with `plan.status` and `plan.headers` (Content-Length among them), then
+
+    for part in plan.parts:
+        send(part.head)
+        send(film[part.start : part.end])
+    send(plan.tail)
+
+This holds for every plan: one that has no content has no parts, and one that is not multipart has
+one part without a head, and no tail. Who asks with `multipart=False` (the default) need not know
+of parts: there `film[plan.start : plan.end]` is the content. Give `content_type` and the headers
+hold Content-Type too, which for a multipart answer is not that of the film; do not set it again.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC
-from email.utils import formatdate, parsedate_to_datetime
+from email.utils import formatdate
 from typing import Final
 
-__all__ = ["MAX_FIELD_CHARS", "RangePlan", "plan_range"]
+from toast.common.multipart import Framing, Part
+from toast.common.preconditions import MAX_FIELD_CHARS, if_range_holds, precondition_status
 
-MAX_FIELD_CHARS: Final = 1024
-"""A longer field is ignored: no honest player needs it, and reading it costs us time."""
+__all__ = ["MAX_FIELD_CHARS", "MAX_RANGES", "Part", "RangePlan", "plan_range"]
+
+MAX_RANGES: Final = 32
+"""Most ranges of one request that are answered one by one: each may cost a disk a seek."""
 
 _SPEC = re.compile(r"(\d*)-(\d*)", re.ASCII)
-_ETAG = re.compile(r'(W/)?"[\x21\x23-\x7e\x80-\xff]*"')
 
 
 @dataclass(frozen=True, slots=True)
 class RangePlan:
-    """What to answer: bytes [start, end) of the film under this status.
+    """What to answer, under this status.
 
     Attributes:
         status: 200, 206, 304, 412 or 416.
-        start: first byte of the film to send.
-        end: one past the last byte to send; equal to `start` where the answer has no content.
+        start: first byte of the film to send; of a multipart answer, the lowest of all parts.
+        end: one past the last byte to send, or past the highest of all parts; equal to `start`
+            where the answer has no content.
         headers: the fields that the rules decide: Accept-Ranges, Content-Length, Content-Range,
-            ETag, Last-Modified. On HEAD, Content-Length is that of the GET.
+            ETag, Last-Modified, and Content-Type if it was told. On HEAD, Content-Length is that
+            of the GET.
+        parts: the slices to send, in this order, each after its head.
+        tail: what to send after the last part.
     """
 
     status: int
     start: int
     end: int
     headers: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
+    tail: bytes = b""
 
 
 def plan_range(
@@ -45,10 +64,21 @@ def plan_range(
     length: int,
     etag: str,
     last_modified: float | None = None,
+    content_type: str | None = None,
+    multipart: bool = False,
+    boundary: str | None = None,
+    max_ranges: int = MAX_RANGES,
+    gap: int | None = None,
 ) -> RangePlan:
     """Plan the answer to a GET or HEAD of one representation.
 
-    More than one range is answered with the whole, as section 14.2 allows; so is a malformed one.
+    A malformed Range field is ignored, and so is a wasteful one: one that asks for more ranges
+    than `max_ranges` or, overlapping itself, for more bytes than there are. Section 14.2 allows to
+    ignore or to refuse those. Ignored, they are answered with the whole, which everybody may have
+    by asking for it: nothing is gained by the abuse, and an honest client still gets its bytes.
+
+    Ranges that touch, or whose gap costs less to send than the head of another part, are joined
+    (15.3.7.2). So a multipart answer is never longer than the film, one head and the tail.
 
     Args:
         method: the request method, as sent.
@@ -57,111 +87,126 @@ def plan_range(
         length: bytes of the representation, >= 0.
         etag: its strong entity tag, with the quotes.
         last_modified: when it last changed (unix seconds), or None if that is not known.
+        content_type: its media type, or None if the caller adds that field itself.
+        multipart: whether several ranges may be answered with multipart/byteranges; without, they
+            are answered with the whole, as section 14.2 allows.
+        boundary: of the multipart answer; by default derived from `etag` (see `Framing`).
+        max_ranges: most satisfiable ranges of one request; 0 ignores every Range field.
+        gap: most bytes between two ranges that are sent to join them; by default those that a
+            part's head would cost. 0 joins those that touch or overlap.
 
     Returns:
         The plan; never an error, whatever the fields hold.
+
+    Raises:
+        ValueError: the boundary given holds what a boundary must not hold.
     """
     validators = {"Accept-Ranges": "bytes", "ETag": etag}
     if last_modified is not None:
         validators["Last-Modified"] = formatdate(last_modified, usegmt=True)
-    refusal = _precondition(headers, etag, last_modified)
+    refusal = precondition_status(method, headers, etag=etag, last_modified=last_modified)
     if refusal is not None:
         return RangePlan(refusal, 0, 0, validators)
-    whole = RangePlan(200, 0, length, validators | {"Content-Length": str(length)})
+    typed = {} if content_type is None else {"Content-Type": content_type}
+    described = validators | typed | {"Content-Length": str(length)}
     if method == "HEAD":  # 14.2: Range is defined for GET alone
-        return RangePlan(200, 0, 0, whole.headers)
-    asked = headers.get("Range")
-    # An empty film has no byte that a range could name: the whole of it satisfies everyone.
-    if method != "GET" or asked is None or length == 0:
+        return RangePlan(200, 0, 0, described)
+    whole = RangePlan(200, 0, length, described, (Part(0, length),) if length else ())
+    ranged = method == "GET" and if_range_holds(
+        headers.get("If-Range"), etag=etag, last_modified=last_modified
+    )
+    asked = headers.get("Range") if ranged else None
+    slices = _slices(asked, length, most=max_ranges, several=multipart)
+    if slices is None:
         return whole
-    spec = _single_spec(asked)
-    if spec is None or not _if_range_holds(headers.get("If-Range"), etag, last_modified):
-        return whole
-    start, end = _resolve(spec, length)
-    if start >= end:  # 15.5.17; the tag stays useful to whoever wants to ask again
+    if not slices:  # 15.5.17; the tag stays useful to whoever wants to ask again
         unsatisfied = {"Content-Range": f"bytes */{length}", "Content-Length": "0"}
         return RangePlan(416, 0, 0, validators | unsatisfied)
+    if len(slices) > 1:
+        framing = Framing(length=length, etag=etag, content_type=content_type, boundary=boundary)
+        slices = _join(slices, framing.overhead if gap is None else gap)
+        if len(slices) > 1:
+            return _several(slices, framing, validators)
+    (start, end), *_ = slices
     partial = {
         "Content-Range": f"bytes {start}-{end - 1}/{length}",
         "Content-Length": str(end - start),
     }
-    return RangePlan(206, start, end, validators | partial)
+    return RangePlan(206, start, end, validators | typed | partial, (Part(start, end),))
 
 
-def _single_spec(asked: str) -> tuple[int | None, int | None] | None:
-    """The one (first, last) that a Range field asks for; None if it is to be ignored."""
+def _slices(
+    asked: str | None, length: int, *, most: int, several: bool
+) -> list[tuple[int, int]] | None:
+    """The slices [start, end) that a Range field asks for and that there are; None to ignore it."""
+    # An empty film has no byte that a range could name: the whole of it satisfies everyone.
+    if asked is None or length == 0 or most == 0:
+        return None
+    specs = _parse(asked)
+    if not specs or (len(specs) > 1 and not several):
+        return None
+    slices = [found for found in (_resolve(spec, length) for spec in specs) if found is not None]
+    wasteful = len(slices) > most or sum(end - start for start, end in slices) > length
+    return None if wasteful else slices
+
+
+def _several(
+    slices: list[tuple[int, int]], framing: Framing, validators: Mapping[str, str]
+) -> RangePlan:
+    """The multipart answer; it has no Content-Range of its own (15.3.7.2)."""
+    parts = framing.parts(slices)
+    size = sum(len(part.head) + part.end - part.start for part in parts) + len(framing.tail)
+    fields = {"Content-Type": framing.content_type, "Content-Length": str(size)}
+    lowest = min(part.start for part in parts)
+    highest = max(part.end for part in parts)
+    return RangePlan(206, lowest, highest, {**validators, **fields}, parts, framing.tail)
+
+
+def _parse(asked: str) -> list[tuple[int | None, int | None]]:
+    """The (first, last) that a Range field asks for; none if the field is to be ignored."""
     if len(asked) > MAX_FIELD_CHARS:
-        return None
+        return []
     unit, _, rest = asked.partition("=")
-    specs = [part for part in (item.strip(" \t") for item in rest.split(",")) if part]  # 5.6.1.2
-    if unit.strip(" \t").lower() != "bytes" or len(specs) != 1:  # 14.1: units know no case
-        return None
-    match = _SPEC.fullmatch(specs[0])
-    if match is None:
-        return None
-    first, last = (int(digits) if digits else None for digits in match.groups())
-    nothing = first is None and last is None
-    backwards = first is not None and last is not None and last < first
-    return None if nothing or backwards else (first, last)  # 14.1.1: invalid, hence ignored
+    if unit.strip(" \t").lower() != "bytes":  # 14.1: units know no case
+        return []
+    specs: list[tuple[int | None, int | None]] = []
+    for item in rest.split(","):
+        text = item.strip(" \t")
+        if not text:  # 5.6.1.2: empty elements mean nothing
+            continue
+        match = _SPEC.fullmatch(text)
+        if match is None:
+            return []
+        first, last = (int(digits) if digits else None for digits in match.groups())
+        nothing = first is None and last is None
+        backwards = first is not None and last is not None and last < first
+        if nothing or backwards:  # 14.1.1: invalid, and with it the whole set
+            return []
+        specs.append((first, last))
+    return specs
 
 
-def _resolve(spec: tuple[int | None, int | None], length: int) -> tuple[int, int]:
-    """The bytes [start, end) that a spec names (14.1.2); empty if it cannot be satisfied."""
+def _resolve(spec: tuple[int | None, int | None], length: int) -> tuple[int, int] | None:
+    """The bytes [start, end) that a spec names (14.1.2); None if it cannot be satisfied."""
     first, last = spec
     if first is None:
-        suffix = min(last or 0, length)
-        return length - suffix, length
-    return first, length if last is None else min(last + 1, length)
+        start, end = length - min(last or 0, length), length
+    else:
+        start, end = first, length if last is None else min(last + 1, length)
+    return (start, end) if start < end else None
 
 
-def _precondition(headers: Mapping[str, str], etag: str, last_modified: float | None) -> int | None:
-    """The status that a conditional field forces, in the order of 13.2.2; None to go on."""
-    match = headers.get("If-Match")
-    if match is not None:
-        if not _lists(match, etag, weak=False):  # 13.1.1: strong comparison
-            return 412
-    elif last_modified is not None:
-        unmodified = _date(headers.get("If-Unmodified-Since"))
-        if unmodified is not None and int(last_modified) > unmodified:
-            return 412
-    none_match = headers.get("If-None-Match")
-    if none_match is not None:
-        return 304 if _lists(none_match, etag, weak=True) else None  # 13.1.2: weak comparison
-    if last_modified is not None:
-        modified = _date(headers.get("If-Modified-Since"))
-        if modified is not None and int(last_modified) <= modified:
-            return 304
-    return None
+def _join(slices: list[tuple[int, int]], gap: int) -> list[tuple[int, int]]:
+    """Slices with those joined that overlap, touch or lie at most a gap apart.
 
-
-def _lists(tags: str, etag: str, *, weak: bool) -> bool:
-    """Whether a list of entity tags (or `*`) names ours."""
-    if tags.strip() == "*":
-        return True
-    if len(tags) > MAX_FIELD_CHARS:
-        return False
-    found = (match.group(0) for match in _ETAG.finditer(tags))
-    return any((tag.removeprefix("W/") if weak else tag) == etag for tag in found)
-
-
-def _if_range_holds(value: str | None, etag: str, last_modified: float | None) -> bool:
-    """Whether the part that the client already has belongs to what we have (13.1.5)."""
-    if value is None:
-        return True
-    if _ETAG.fullmatch(value.strip()):
-        return value.strip() == etag  # strong: a weak tag never equals our strong one
-    date = _date(value)
-    return date is not None and last_modified is not None and date == int(last_modified)
-
-
-def _date(value: str | None) -> int | None:
-    """An HTTP date as unix seconds; None if there is none or it cannot be read (13.1.3)."""
-    if value is None or len(value) > MAX_FIELD_CHARS:
-        return None
-    try:
-        moment = parsedate_to_datetime(value.strip())
-        if moment.tzinfo is None:  # asctime has no zone; 5.6.7 says that it is GMT
-            moment = moment.replace(tzinfo=UTC)
-        return int(moment.timestamp())
-    except (ValueError, OverflowError, TypeError, IndexError):
-        return None
+    Each keeps the place of the first request that went into it (15.3.7.2).
+    """
+    joined: list[tuple[int, int, int]] = []  # start, end, place in the request
+    for place, (start, end) in sorted(enumerate(slices), key=lambda item: item[1]):
+        if joined and start <= joined[-1][1] + gap:
+            begin, reached, earlier = joined[-1]
+            joined[-1] = (begin, max(reached, end), min(earlier, place))
+        else:
+            joined.append((start, end, place))
+    joined.sort(key=lambda item: item[2])
+    return [(start, end) for start, end, _ in joined]
