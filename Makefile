@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 ARGS ?=
 
-.PHONY: help demo test lint types unit system-packages evidence bench docs clean
+.PHONY: help demo test lint types unit system-packages evidence bench bench-server docs clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -33,6 +33,9 @@ evidence: $(READY) ## every figure that the documents state, in full size; resum
 
 bench: $(READY) ## speed, each beside its baseline
 	@for b in benchmarks/bench_*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
+
+bench-server: $(READY) ## the VoD server beside nginx on the same core (ARGS="--quick --sizes 64k")
+	@$(BIN)/python benchmarks/bench_server.py $(ARGS)
 
 docs: $(READY) ## write the pages that are made from the programs
 	$(BIN)/python docs/generate.py
