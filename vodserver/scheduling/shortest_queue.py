@@ -1,26 +1,33 @@
 """Read the replica whose disk has the least left to read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
-from vodserver.scheduling.base import SCHEDULERS
+from vodserver.scheduling.base import SCHEDULERS, ReadRequest
+from vodserver.scheduling.engine import DiskState, Engine
 
 __all__ = ["ShortestQueue"]
 
 
-@dataclass(frozen=True, slots=True)
-class ShortestQueue:
+class ShortestQueue(Engine):
     """The rule of random duplicate assignment (thesis, chapter 4): less queued is sooner done.
 
-    Equal queues keep the order of the replicas, which placement made random.
+    A request joins the disk that has the fewest bytes queued, those it reads now included. Equal
+    queues keep the order of the replicas, which placement made random.
     """
 
     name: ClassVar[str] = "shortest-queue"
 
+    def _queues_for(self, request: ReadRequest, there: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002 - its size is the same everywhere
+        return (min(there, key=lambda disk: _queued(self._disks[disk])),)
+
     def order(self, queued_bytes: Sequence[int]) -> list[int]:
-        """Rank by queue, shortest first; see `Scheduler.order`."""
+        """Rank replicas by what their disks have queued, shortest first."""
         return sorted(range(len(queued_bytes)), key=queued_bytes.__getitem__)
+
+
+def _queued(state: DiskState) -> int:
+    return state.foreground.size + (state.outstanding.size if state.outstanding else 0)
 
 
 SCHEDULERS.register(ShortestQueue.name, ShortestQueue)

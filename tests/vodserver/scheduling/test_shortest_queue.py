@@ -1,40 +1,67 @@
 """Less queued is sooner done."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from vodserver.errors import StoreUsageError
-from vodserver.scheduling import SCHEDULERS, ShortestQueue
+from tests.conformance.check_scheduler import check_scheduler
+from vodserver.scheduling import SCHEDULERS, ReadRequest, ShortestQueue
 
 
-@pytest.mark.parametrize(
-    ("queues", "order"),
-    [
-        ([], []),
-        ([7], [0]),
-        ([0, 0], [0, 1]),
-        ([1, 0], [1, 0]),
-        ([5, 9], [0, 1]),
-        ([3, 1, 2], [1, 2, 0]),
-        ([3, 3, 2], [2, 0, 1]),
-    ],
-)
-def test_replicas_are_ranked_by_what_their_disks_have_queued(queues, order):
-    assert ShortestQueue().order(queues) == order
+@pytest.mark.slow
+def test_conforms():
+    check_scheduler(lambda disks: SCHEDULERS.create("shortest-queue", disks=disks))
 
 
-@given(st.lists(st.integers(0, 10**12), max_size=8))
-def test_every_replica_is_ranked_once_and_none_before_a_shorter_queue(queues):
-    order = ShortestQueue().order(queues)
-
-    assert sorted(order) == list(range(len(queues)))
-    ranked = [queues[n] for n in order]
-    assert ranked == sorted(queues)
+def submit(scheduler, *requests):
+    for number, (disks, size) in enumerate(requests):
+        scheduler.submit(ReadRequest(number, disks, size), 0.0)
 
 
-def test_policies_are_known_by_their_names():
-    assert SCHEDULERS.create("shortest-queue") == ShortestQueue()
-    assert all(SCHEDULERS.create(name).name == name for name in SCHEDULERS.names())
-    with pytest.raises(StoreUsageError, match=r"'longest'.*shortest-queue"):
-        SCHEDULERS.create("longest")
+def test_a_request_joins_the_disk_with_the_fewest_bytes_queued():
+    scheduler = ShortestQueue(disks=range(3))
+    submit(scheduler, ((0,), 500), ((1,), 100), ((1,), 300), ((0, 1), 50))
+
+    assert scheduler.load(1, 0.0).waiting_bytes == 450
+    assert scheduler.load(0, 0.0).waiting_bytes == 500
+
+
+def test_what_a_disk_reads_now_counts_as_queued():
+    scheduler = ShortestQueue(disks=(0, 1))
+    submit(scheduler, ((0,), 500))
+    assert scheduler.next(0, 0.0).id == 0
+
+    scheduler.submit(ReadRequest(9, (0, 1), 50), 0.0)
+
+    assert scheduler.next(1, 0.0).id == 9
+
+
+@pytest.mark.parametrize("disks", [(0, 1), (1, 0)])
+def test_equal_queues_keep_the_order_of_the_replicas(disks):
+    scheduler = ShortestQueue(disks=(0, 1))
+    submit(scheduler, (disks, 10))
+
+    assert scheduler.load(disks[0], 0.0).waiting == 1
+    assert scheduler.load(disks[1], 0.0).waiting == 0
+
+
+def test_background_reads_do_not_count_as_queue():
+    """A scrub must not push viewers onto the other disk: it goes last anyway."""
+    scheduler = ShortestQueue(disks=(0, 1))
+    scheduler.submit(ReadRequest(1, (0,), 10**9, background=True), 0.0)
+    scheduler.submit(ReadRequest(2, (0, 1), 10), 0.0)
+
+    assert scheduler.next(0, 0.0).id == 2
+
+
+def test_what_moves_from_a_lost_disk_keeps_its_turn():
+    """Requests of the lost disk are older than some that wait on the other: they go before."""
+    scheduler = ShortestQueue(disks=(0, 1))
+    submit(scheduler, ((1,), 1), ((0, 1), 10), ((1,), 10), ((0, 1), 10), ((0,), 10))
+
+    lost = scheduler.withdraw(0)
+
+    assert [request.id for request in lost] == [4]
+    order = []
+    while (request := scheduler.next(1, 0.0)) is not None:
+        order.append(request.id)
+        scheduler.finish(1, 0.0)
+    assert order == [0, 1, 2, 3]

@@ -1,0 +1,138 @@
+"""The replica is chosen when a disk becomes free."""
+
+import pytest
+
+from tests.conformance.check_scheduler import check_scheduler
+from vodserver.scheduling import SCHEDULERS, Lazy, ReadRequest
+
+SIZE = 1_000_000
+
+
+@pytest.mark.slow
+def test_conforms():
+    check_scheduler(lambda disks: SCHEDULERS.create("lazy", disks=disks))
+
+
+@pytest.mark.slow
+def test_the_plain_variant_conforms_and_takes_the_oldest():
+    check_scheduler(
+        lambda disks: SCHEDULERS.create("lazy", disks=disks, plain=True), oldest_first=True
+    )
+
+
+def taught(seconds: dict[int, float], **options) -> Lazy:
+    """A scheduler that has seen each disk take so long for a read of SIZE, 30 times."""
+    scheduler = Lazy(disks=seconds, **options)
+    for disk, duration in seconds.items():
+        for number in range(30):
+            scheduler.submit(ReadRequest(number, (disk,), SIZE), 0.0)
+            scheduler.next(disk, 0.0)
+            scheduler.finish(disk, duration)
+    return scheduler
+
+
+def test_whichever_disk_is_free_takes_the_oldest_that_it_holds():
+    scheduler = Lazy(disks=(0, 1, 2))
+    for number, disks in enumerate([(0, 1), (1, 2), (0, 2), (0, 1)]):
+        scheduler.submit(ReadRequest(number, disks, SIZE), 0.0)
+
+    assert scheduler.next(2, 0.0).id == 1
+    assert scheduler.next(1, 0.0).id == 0
+    assert scheduler.next(0, 0.0).id == 2
+    scheduler.finish(1, 0.1)
+    assert scheduler.next(1, 0.1).id == 3
+
+
+def test_no_request_waits_behind_a_hanging_disk():
+    scheduler = Lazy(disks=(0, 1))
+    scheduler.submit(ReadRequest(0, (0, 1), SIZE), 0.0)
+    assert scheduler.next(0, 0.0).id == 0
+    for number in range(1, 4):
+        scheduler.submit(ReadRequest(number, (0, 1), SIZE), 0.0)
+        assert scheduler.next(1, float(number)).id == number
+        scheduler.finish(1, number + 0.5)
+
+
+def test_a_slow_disk_leaves_a_request_to_one_that_is_done_much_sooner():
+    """Disk 0 would take a second; disk 1 has 0.05 s to go and then takes 0.1 s."""
+    scheduler = taught({0: 1.0, 1: 0.1})
+    scheduler.submit(ReadRequest(100, (1,), SIZE), 10.0)
+    assert scheduler.next(1, 10.0).id == 100
+    scheduler.submit(ReadRequest(101, (0, 1), SIZE), 10.05)
+
+    assert scheduler.next(0, 10.05) is None
+    assert scheduler.wake(0, 10.05) == pytest.approx(11.05, rel=0.01)
+    scheduler.finish(1, 10.1)
+    assert scheduler.next(1, 10.1).id == 101
+    assert scheduler.wake(0, 10.1) is None
+
+
+def test_the_plain_variant_takes_it():
+    scheduler = taught({0: 1.0, 1: 0.1}, plain=True)
+    scheduler.submit(ReadRequest(100, (1,), SIZE), 10.0)
+    assert scheduler.next(1, 10.0).id == 100
+    scheduler.submit(ReadRequest(101, (0, 1), SIZE), 10.05)
+
+    assert scheduler.next(0, 10.05).id == 101
+    assert scheduler.wake(0, 10.05) is None
+
+
+def test_it_leaves_no_more_than_the_fast_disk_can_do_sooner():
+    """The fast disk does seven in the time of one here: the eighth and so on are taken."""
+    scheduler = taught({0: 1.0, 1: 0.3})
+    for number in range(100, 108):
+        scheduler.submit(ReadRequest(number, (0, 1), SIZE), 10.0)
+
+    assert scheduler.next(0, 10.0).id == 102
+
+
+def test_a_request_is_left_no_longer_than_it_would_have_taken_here():
+    """The fast disk hangs: the slow one takes the request after its own second, at wake's time."""
+    scheduler = taught({0: 1.0, 1: 0.1})
+    scheduler.submit(ReadRequest(100, (1,), SIZE), 10.0)
+    scheduler.next(1, 10.0)
+    scheduler.submit(ReadRequest(101, (0, 1), SIZE), 10.0)
+    assert scheduler.next(0, 10.0) is None
+
+    due = scheduler.wake(0, 10.0)
+
+    assert due == pytest.approx(11.0, rel=0.01)
+    assert scheduler.next(0, due).id == 101
+
+
+def test_an_overdue_disk_is_waited_for_no_more():
+    """It should have been done 0.9 s ago, so it is not expected to be done soon."""
+    scheduler = taught({0: 1.0, 1: 0.1})
+    scheduler.submit(ReadRequest(100, (1,), SIZE), 9.0)
+    scheduler.next(1, 9.0)
+    scheduler.submit(ReadRequest(101, (0, 1), SIZE), 10.0)
+
+    assert scheduler.next(0, 10.0).id == 101
+
+
+def test_what_only_a_slow_disk_holds_is_taken_at_once():
+    scheduler = taught({0: 1.0, 1: 0.1})
+    scheduler.submit(ReadRequest(100, (0, 1), SIZE), 10.0)
+    scheduler.submit(ReadRequest(101, (0,), SIZE), 10.0)
+
+    assert scheduler.next(0, 10.0).id == 101
+
+
+def test_a_returned_disk_serves_what_waits_already():
+    scheduler = Lazy(disks=(0, 1))
+    scheduler.withdraw(1)
+    for number in range(3):
+        scheduler.submit(ReadRequest(number, (0, 1), SIZE), 0.0)
+    scheduler.join(1)
+
+    assert scheduler.next(1, 0.0).id == 0
+    assert scheduler.load(0, 0.0).waiting == scheduler.load(1, 0.0).waiting == 2
+
+
+def test_the_expected_delay_counts_what_other_disks_will_take():
+    """Ten requests of 0.1 s wait for two equal disks: five are served here before a new one."""
+    scheduler = taught({0: 0.1, 1: 0.1})
+    for number in range(10):
+        scheduler.submit(ReadRequest(100 + number, (0, 1), SIZE), 10.0)
+
+    assert scheduler.load(0, 10.0).expected_delay == pytest.approx(0.6, rel=0.02)

@@ -1,0 +1,113 @@
+"""Choose the replica when a disk becomes free, not when the request arrives."""
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import ClassVar, Final
+
+from vodserver.scheduling.base import SCHEDULERS, ReadRequest
+from vodserver.scheduling.engine import DiskState, Engine, Waiting
+from vodserver.scheduling.service import DEFAULT_ACCESS_SECONDS, DEFAULT_RATE
+
+__all__ = ["Lazy"]
+
+_LOOK: Final = 4
+"""How many requests a decision looks at, on this disk and on the others: bounds its cost, and
+how far a request can be overtaken at a time."""
+
+_CLEARLY: Final = 1.25
+"""The other disk must be expected to be done this many times sooner."""
+
+
+class Lazy(Engine):
+    """A request waits for all its disks; the first that becomes free takes its oldest.
+
+    So no request waits behind a slow read on one disk while the other is idle, and no estimate is
+    needed for that (Sanders, "Asynchronous scheduling of redundant disk arrays", IEEE
+    Transactions on Computers 52, 2003).
+
+    What plain lazy scheduling gets wrong is a disk that is much slower than the other: it is
+    idle, takes the request, and is done long after the other would have been. So a disk leaves a
+    request to another one that is expected, at the speeds they have shown, to finish it clearly
+    sooner, the rest of its present read and what it would take before included. It looks at its
+    four oldest requests and takes the first that it need not leave, if any. Each request is left
+    to others for no longer than this disk would have taken to read it: whatever the others then
+    do, it is done in at most twice that time, so none starves.
+
+    Args:
+        disks: numbers of the disks that are there.
+        access_seconds: t_a assumed of a disk that has not read yet.
+        rate: r_d assumed of it, bytes per second.
+        plain: never leave a request to another disk.
+    """
+
+    name: ClassVar[str] = "lazy"
+
+    def __init__(
+        self,
+        *,
+        disks: Iterable[int] = (),
+        access_seconds: float = DEFAULT_ACCESS_SECONDS,
+        rate: float = DEFAULT_RATE,
+        plain: bool = False,
+    ) -> None:
+        super().__init__(disks=disks, access_seconds=access_seconds, rate=rate)
+        self._plain = plain
+
+    def _queues_for(self, request: ReadRequest, there: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002 - any request
+        return there
+
+    def _waits_everywhere(self, request: ReadRequest) -> bool:  # noqa: ARG002 - any request
+        return True
+
+    def wake(self, disk: int, now: float) -> float | None:
+        """When the first of the requests that an idle disk left to others is due here again."""
+        state = self._disks.get(disk)
+        if self._plain or state is None or state.outstanding is not None:
+            return None
+        due = [
+            entry.passed + state.service.seconds(entry.request.size)
+            for entry in islice(state.foreground.entries.values(), _LOOK)
+            if entry.passed is not None
+        ]
+        return max(min(due), now) if due else None
+
+    def _choose(self, disk: int, state: DiskState) -> Waiting | None:
+        if self._plain:
+            return state.foreground.oldest()
+        passed = []
+        for entry in islice(state.foreground.entries.values(), _LOOK):
+            if not self._leaves(disk, state, entry):
+                # Only what is overtaken, or left on an idle disk, was really passed over.
+                chosen: Waiting | None = entry
+                break
+            passed.append(entry)
+        else:
+            chosen = None
+        for entry in passed:
+            if entry.passed is None:
+                entry.passed = self._now
+        return chosen
+
+    def _leaves(self, disk: int, state: DiskState, entry: Waiting) -> bool:
+        """Whether another disk is expected to finish a request clearly sooner than this one."""
+        here = state.service.seconds(entry.request.size)
+        if entry.passed is not None and self._now >= entry.passed + here:
+            return False
+        return any(
+            _CLEARLY * self._expected(other, entry) < here
+            for other in entry.queues
+            if other != disk
+        )
+
+    def _expected(self, disk: int, entry: Waiting) -> float:
+        """Seconds until a disk would have finished a request if it took all before it first."""
+        state = self._disks[disk]
+        seconds = state.remaining(self._now)
+        for ahead in islice(state.foreground.entries.values(), _LOOK):
+            seconds += state.service.seconds(ahead.request.size)
+            if ahead is entry:
+                return seconds
+        return float("inf")
+
+
+SCHEDULERS.register(Lazy.name, Lazy)
