@@ -1,149 +1,65 @@
 """The catalog: which titles there are and where their extents lie (SQLite).
 
-A title exists exactly when its row does. Its extents are written and flushed before; the folder
-they go into is noted in `ingests` before the first of them, so that whatever a killed `add` left
-behind is found by its name and nothing else is ever deleted.
+A title exists exactly when its row does. Every file is noted before it is written and struck after
+it is gone: extents of a film on its way in by their folder (`ingests`), replicas written later
+(`pending`), replicas that were moved away (`garbage`), folders of titles that were removed
+(`debris`). So whatever a crash left is found by its name, and nothing else is ever deleted.
+
+A connection belongs to the thread that made it. A process may have several, one per thread, each
+its own `Catalog` of the same file: readers never wait (write-ahead log), a writer waits for the
+other writer's transaction, which is always short. What one commits the others see at their next
+call.
 """
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
 from vodserver.errors import StoreError, StoreUsageError
+from vodserver.store.database import CatalogFile
+from vodserver.store.rows import (
+    BadReplica,
+    DiskRow,
+    DiskState,
+    Extent,
+    Ingest,
+    Ingested,
+    Replica,
+    Title,
+)
+from vodserver.store.schema import FORMAT, SCHEMA
 
-__all__ = ["CATALOG_NAME", "FORMAT", "Catalog", "DiskRow", "Extent", "Title"]
+__all__ = [
+    "CATALOG_NAME",
+    "FORMAT",
+    "BadReplica",
+    "Catalog",
+    "DiskRow",
+    "DiskState",
+    "Extent",
+    "Ingest",
+    "Ingested",
+    "Replica",
+    "Title",
+]
 
 CATALOG_NAME: Final = "catalog.sqlite"
-FORMAT: Final = 1
-"""Version of the store's layout; a store of another version is refused, not guessed at."""
 
-_SCHEMA = """
-CREATE TABLE store (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-CREATE TABLE disks (
-    number INTEGER PRIMARY KEY,       -- position, as placement counts
-    id TEXT NOT NULL UNIQUE,          -- what the id file inside the directory says
-    path TEXT NOT NULL
-) STRICT;
-CREATE TABLE ingests (folder TEXT PRIMARY KEY) STRICT;
-CREATE TABLE titles (
-    id TEXT PRIMARY KEY,
-    name TEXT NOT NULL,
-    folder TEXT NOT NULL UNIQUE,      -- of its extents, on every disk
-    film_bytes INTEGER NOT NULL,
-    duration REAL NOT NULL,           -- seconds
-    piece_bytes INTEGER NOT NULL,
-    extent_bytes INTEGER NOT NULL,
-    info_hash TEXT NOT NULL UNIQUE,
-    sha256 TEXT NOT NULL,
-    info BLOB NOT NULL,               -- the torrent's info dictionary, bencoded
-    timemap BLOB NOT NULL,            -- the torrent's `toast` value, bencoded
-    media TEXT NOT NULL,              -- JSON: container, codecs, picture size
-    added REAL NOT NULL               -- unix seconds
-) STRICT;
-CREATE TABLE extents (
-    title TEXT NOT NULL REFERENCES titles (id),
-    number INTEGER NOT NULL,
-    size INTEGER NOT NULL,            -- bytes
-    disks TEXT NOT NULL,              -- JSON list of disk numbers, one per replica
-    sums BLOB NOT NULL,               -- xxh3-64 of each 64 KiB, big-endian
-    PRIMARY KEY (title, number)
-) STRICT, WITHOUT ROWID;
-"""
+_OF_REPLICA: Final = "folder=? AND number=? AND disk=?"
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """A contiguous part of a film, written whole on each of its disks.
-
-    Attributes:
-        number: its position in the film.
-        size: its size in bytes.
-        disks: numbers of the disks that hold a replica, in placement order.
-        sums: xxh3-64 of each 64 KiB of it, 8 bytes big-endian each.
-    """
-
-    number: int
-    size: int
-    disks: tuple[int, ...]
-    sums: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Title:
-    """A film in the store.
-
-    Attributes:
-        id: what URLs call it.
-        name: what people call it.
-        folder: directory of its extents, on every disk.
-        film_bytes: size of the film.
-        duration: seconds.
-        piece_bytes: bytes of a BitTorrent piece.
-        extent_bytes: bytes of every extent but perhaps the last; whole pieces.
-        info_hash: SHA-1 of the torrent's info dictionary, hex.
-        sha256: of the film, hex.
-        info: the torrent's info dictionary, bencoded.
-        timemap: the time map, bencoded.
-        media: container, codecs and picture size, as probed.
-        added: when it was added, unix seconds.
-        extents: where its bytes lie, in film order.
-    """
-
-    id: str
-    name: str
-    folder: str
-    film_bytes: int
-    duration: float
-    piece_bytes: int
-    extent_bytes: int
-    info_hash: str
-    sha256: str
-    info: bytes
-    timemap: bytes
-    media: dict[str, Any]
-    added: float
-    extents: tuple[Extent, ...] = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class DiskRow:
-    """A disk as the catalog knows it: its number, its id, and where it was last."""
-
-    number: int
-    id: str
-    path: Path
-
-
-class Catalog:
+class Catalog(CatalogFile):
     """The catalog of one store, opened.
+
+    Attributes:
+        path: its file.
 
     Raises:
         StoreUsageError: the directory holds no store, or one of another format.
         StoreError: the file is damaged or cannot be read.
     """
-
-    def __init__(self, path: Path) -> None:
-        if not path.is_file():
-            raise StoreUsageError(
-                f"there is no store in {path.parent}: make one with "
-                f"'vodserver init --store {path.parent} --disk DIR --disk DIR'"
-            )
-        self._path = path
-        with self._translated():
-            self._db = sqlite3.connect(path, isolation_level=None, timeout=5.0)
-        try:
-            with self._translated():
-                self._db.execute("PRAGMA synchronous=FULL")
-                self._db.execute("PRAGMA foreign_keys=ON")
-                found = self._value("format")
-            _check_format(path, found)
-        except BaseException:
-            self._db.close()
-            raise
 
     @classmethod
     def create(cls, path: Path, store_id: str, allocation: str, disks: Sequence[DiskRow]) -> Self:
@@ -156,25 +72,18 @@ class Catalog:
             db = sqlite3.connect(path, isolation_level=None)
             try:
                 db.execute("PRAGMA journal_mode=WAL")
-                db.executescript(f"BEGIN; {_SCHEMA}")
+                db.executescript(f"BEGIN; {SCHEMA}")
                 db.executemany(
                     "INSERT INTO store VALUES (?, ?)",
                     [("format", str(FORMAT)), ("id", store_id), ("allocation", allocation)],
                 )
-                db.executemany(
-                    "INSERT INTO disks VALUES (?, ?, ?)",
-                    [(disk.number, disk.id, str(disk.path)) for disk in disks],
-                )
+                db.executemany(_ADD_DISK, [_disk_values(disk) for disk in disks])
                 db.execute("COMMIT")
             finally:
                 db.close()
         except sqlite3.Error as error:
             raise StoreError(f"cannot write the catalog {path}: {error}") from error
         return cls(path)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
 
     @property
     def store_id(self) -> str:
@@ -188,51 +97,111 @@ class Catalog:
         with self._translated():
             return str(self._value("allocation"))
 
+    # Disks
+
     def disks(self) -> list[DiskRow]:
-        """The disks, by number."""
+        """Every disk that the store ever had, by number."""
         with self._translated():
-            rows = self._db.execute("SELECT number, id, path FROM disks ORDER BY number")
-            return [DiskRow(number, disk_id, Path(path)) for number, disk_id, path in rows]
+            rows = self._db.execute("SELECT * FROM disks ORDER BY number").fetchall()
+        # A catalog of format 1, listed but not yet migrated, has no state and no capacity.
+        return [
+            DiskRow(number, disk_id, Path(path), *rest) for number, disk_id, path, *rest in rows
+        ]
+
+    def add_disk(self, row: DiskRow) -> None:
+        """Take in another disk.
+
+        Raises:
+            StoreError: the number or the id was used before.
+        """
+        with self._translated():
+            self._db.execute(_ADD_DISK, _disk_values(row))
+
+    def set_disk(
+        self,
+        number: int,
+        *,
+        state: DiskState | None = None,
+        path: Path | None = None,
+        id: str | None = None,  # noqa: A002 - the column's name
+        capacity_bytes: int | None = None,
+    ) -> None:
+        """Change what is given of a disk's row.
+
+        Raises:
+            StoreUsageError: no such disk, or it shall be retired and holds replicas still.
+        """
+        changes = {
+            "state": state,
+            "path": None if path is None else str(path),
+            "id": id,
+            "capacity_bytes": capacity_bytes,
+        }
+        with self._translated(), self._transaction():
+            if state == "retired" and (held := self._replicas_on(number)):
+                raise StoreUsageError(f"disk {number} still holds {held} replicas: drain it first")
+            if not self._db.execute("SELECT 1 FROM disks WHERE number=?", (number,)).fetchone():
+                raise StoreUsageError(f"the store has no disk {number}")
+            for column, value in changes.items():
+                if value is not None:
+                    self._db.execute(
+                        f"UPDATE disks SET {column}=? WHERE number=?",  # noqa: S608 - names above
+                        (value, number),
+                    )
+
+    def used_bytes(self) -> dict[int, int]:
+        """Bytes of the extents that each disk holds by its number, unfinished ingests included."""
+        with self._translated():
+            rows = self._db.execute(
+                "SELECT disk.value, SUM(size) FROM "
+                "(SELECT size, disks FROM extents UNION ALL SELECT size, disks FROM ingested) "
+                "AS held, json_each(held.disks) AS disk GROUP BY disk.value"
+            )
+            return {int(number): int(total) for number, total in rows}
+
+    def _replicas_on(self, number: int) -> int:
+        (held,) = self._db.execute(
+            "SELECT COUNT(*) FROM extents, json_each(extents.disks) AS disk WHERE disk.value=?",
+            (number,),
+        ).fetchone()
+        return int(held)
+
+    # Titles
 
     def titles(self) -> list[Title]:
         """Every title, in the order in which they were added."""
-        with self._translated():
+        with self._translated(), self._snapshot():
             rows = self._db.execute("SELECT * FROM titles ORDER BY added, id")
             names = [column[0] for column in rows.description]
             return [self._title(dict(zip(names, row, strict=True))) for row in rows.fetchall()]
 
+    def title(self, title_id: str) -> Title | None:
+        """The title of this id as it is in the catalog now, if there is one."""
+        with self._translated(), self._snapshot():
+            rows = self._db.execute("SELECT * FROM titles WHERE id=?", (title_id,))
+            names = [column[0] for column in rows.description]
+            row = rows.fetchone()
+            return None if row is None else self._title(dict(zip(names, row, strict=True)))
+
+    def title_ids(self) -> set[str]:
+        """The ids that are taken."""
+        with self._translated():
+            return {title_id for (title_id,) in self._db.execute("SELECT id FROM titles")}
+
     def _title(self, values: dict[str, Any]) -> Title:
         values["media"] = json.loads(values["media"])
-        return Title(**values, extents=self._extents(values["id"]))
-
-    def _extents(self, title: str) -> tuple[Extent, ...]:
         rows = self._db.execute(
-            "SELECT number, size, disks, sums FROM extents WHERE title=? ORDER BY number", (title,)
+            "SELECT number, size, disks, sums FROM extents WHERE title=? ORDER BY number",
+            (values["id"],),
         )
-        return tuple(
-            Extent(n, size, tuple(json.loads(disks)), sums) for n, size, disks, sums in rows
-        )
-
-    def ingests(self) -> list[str]:
-        """Folders of ingests that were begun and neither committed nor cleaned up."""
-        with self._translated():
-            return [folder for (folder,) in self._db.execute("SELECT folder FROM ingests")]
-
-    def begin_ingest(self, folder: str) -> None:
-        """Note a folder before anything is written into it."""
-        with self._translated():
-            self._db.execute("INSERT INTO ingests VALUES (?)", (folder,))
-
-    def forget_ingest(self, folder: str) -> None:
-        """Strike a folder whose debris is gone."""
-        with self._translated():
-            self._db.execute("DELETE FROM ingests WHERE folder=?", (folder,))
+        return Title(**values, extents=tuple(_extent(*row) for row in rows))
 
     def commit_title(self, title: Title) -> None:
         """Make a title visible, whole, in one transaction, and strike its ingest.
 
         Raises:
             StoreUsageError: the store has the same film under the same name already.
+            StoreError: one of its disks was retired meanwhile.
         """
         values = (
             *(title.id, title.name, title.folder, title.film_bytes, title.duration),
@@ -251,6 +220,7 @@ class Catalog:
                 raise StoreUsageError(
                     f"the store has this film already, as '{taken[0]}': nothing to add"
                 )
+            self._check_not_retired({disk for extent in title.extents for disk in extent.disks})
             self._db.execute(
                 f"INSERT INTO titles VALUES ({','.join('?' * len(values))})",  # noqa: S608 - marks
                 values,
@@ -258,33 +228,232 @@ class Catalog:
             self._db.executemany("INSERT INTO extents VALUES (?, ?, ?, ?, ?)", extents)
             self._db.execute("DELETE FROM ingests WHERE folder=?", (title.folder,))
 
-    def _value(self, key: str) -> str | None:
-        row = self._db.execute("SELECT value FROM store WHERE key=?", (key,)).fetchone()
-        return None if row is None else str(row[0])
+    def remove_title(self, title_id: str) -> Title:
+        """Make a title vanish, and note its folder as debris, in one transaction.
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+        Returns:
+            What it was; `removal.clear_debris` removes its files.
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, ValueError, TypeError) as error:
-            if isinstance(error, StoreError):
-                raise
-            raise StoreError(f"the catalog {self._path} cannot be used: {error}") from error
+        Raises:
+            StoreUsageError: there is no such title.
+        """
+        with self._translated(), self._transaction():
+            title = self.title(title_id)
+            if title is None:
+                raise StoreUsageError(
+                    f"there is no title '{title_id}': 'vodserver list' shows those there are"
+                )
+            self._db.execute("DELETE FROM extents WHERE title=?", (title_id,))
+            self._db.execute("DELETE FROM titles WHERE id=?", (title_id,))
+            self._db.execute("DELETE FROM bad WHERE folder=?", (title.folder,))
+            self._db.execute("INSERT OR IGNORE INTO debris VALUES (?)", (title.folder,))
+            return title
 
+    # Where the replicas are
 
-def _check_format(path: Path, found: str | None) -> None:
-    if found != str(FORMAT):
-        raise StoreUsageError(
-            f"the store in {path.parent} has format {found}, and this program reads "
-            f"format {FORMAT}: use the version that made it"
+    def set_extent_disks(self, title_id: str, number: int, disks: Sequence[int]) -> None:
+        """Say where the replicas of an extent are from now on; see `set_extents_disks`."""
+        self.set_extents_disks(title_id, {number: disks})
+
+    def set_extents_disks(self, title_id: str, disks: Mapping[int, Sequence[int]]) -> None:
+        """Say where the replicas of some extents are from now on, in one transaction.
+
+        A replica that is no longer placed becomes garbage in the same transaction, and one that is
+        placed is neither garbage nor pending any more.
+
+        Args:
+            title_id: the extents' title.
+            disks: disk numbers by extent number.
+
+        Raises:
+            StoreUsageError: no such title or extent (it may have been removed meanwhile).
+            StoreError: one of the disks was retired meanwhile.
+        """
+        with self._translated(), self._transaction():
+            for number, placed in disks.items():
+                self._place(title_id, number, placed)
+
+    def commit_replica(
+        self, title_id: str, number: int, disks: Sequence[int], *, folder: str, disk: int
+    ) -> None:
+        """Say where an extent's replicas are, one of them just written, in one transaction.
+
+        The new one is no longer pending and no longer bad. Raises as `set_extents_disks` does.
+        """
+        with self._translated(), self._transaction():
+            self._place(title_id, number, disks)
+            for table in ("pending", "bad"):
+                self._strike(table, Replica(folder, number, disk))
+
+    def _place(self, title_id: str, number: int, disks: Sequence[int]) -> None:
+        row = self._db.execute(
+            "SELECT disks, folder FROM extents JOIN titles ON titles.id=title "
+            "WHERE title=? AND number=?",
+            (title_id, number),
+        ).fetchone()
+        if row is None:
+            raise StoreUsageError(f"there is no extent {number} of a title '{title_id}'")
+        if not disks or len(set(disks)) != len(disks):
+            raise StoreError(f"extent {number} of '{title_id}' cannot be placed on disks {disks}")
+        self._check_not_retired(set(disks))
+        self._db.execute(
+            "UPDATE extents SET disks=? WHERE title=? AND number=?",
+            (json.dumps([int(disk) for disk in disks]), title_id, number),
         )
+        for disk in set(json.loads(row[0])) - set(disks):
+            gone = Replica(row[1], number, disk)
+            self._strike("bad", gone)
+            self._db.execute("INSERT OR IGNORE INTO garbage VALUES (?, ?, ?)", gone)
+        for disk in disks:
+            self._strike("garbage", Replica(row[1], number, disk))
+
+    def _check_not_retired(self, disks: set[int]) -> None:
+        usable = {row.number for row in self.disks() if row.state != "retired"}
+        if gone := disks - usable:
+            raise StoreError(f"disk {min(gone)} was taken out of the store meanwhile: try again")
+
+    def places(self, replica: Replica) -> bool:
+        """Whether some title has this replica."""
+        with self._translated():
+            row = self._db.execute(
+                "SELECT disks FROM extents JOIN titles ON titles.id=title "
+                "WHERE folder=? AND number=?",
+                (replica.folder, replica.number),
+            ).fetchone()
+            return row is not None and replica.disk in json.loads(row[0])
+
+    def pending(self) -> list[Replica]:
+        """Replicas that were begun outside an ingest and neither committed nor finished."""
+        return self._replicas("pending")
+
+    def begin_write(self, folder: str, number: int, disk: int) -> None:
+        """Note a replica before anything of it is written, outside an ingest."""
+        with self._translated():
+            self._db.execute(
+                "INSERT OR IGNORE INTO pending VALUES (?, ?, ?)", (folder, number, disk)
+            )
+
+    def finish_write(self, folder: str, number: int, disk: int) -> None:
+        """Strike a replica that is where it was placed already, or whose file is gone."""
+        with self._translated():
+            self._strike("pending", Replica(folder, number, disk))
+
+    def garbage(self) -> list[Replica]:
+        """Replicas that are no longer placed and whose files may be there still."""
+        return self._replicas("garbage")
+
+    def note_garbage(self, folder: str, number: int, disk: int) -> None:
+        """Note a replica that is no longer placed; moves do this themselves."""
+        with self._translated():
+            self._db.execute(
+                "INSERT OR IGNORE INTO garbage VALUES (?, ?, ?)", (folder, number, disk)
+            )
+
+    def forget_garbage(self, folder: str, number: int, disk: int) -> None:
+        """Strike a replica whose file is gone."""
+        with self._translated():
+            self._strike("garbage", Replica(folder, number, disk))
+
+    def bad(self) -> list[BadReplica]:
+        """Replicas known not to hold what was written."""
+        with self._translated():
+            rows = self._db.execute("SELECT * FROM bad ORDER BY found").fetchall()
+            return [BadReplica(Replica(*row[:3]), row[3], row[4]) for row in rows]
+
+    def note_bad(self, folder: str, number: int, disk: int, fault: str, found: float) -> None:
+        """Note what is wrong with a replica, and when that was found (unix seconds)."""
+        with self._translated():
+            self._db.execute(
+                "INSERT OR IGNORE INTO bad VALUES (?, ?, ?, ?, ?)",
+                (folder, number, disk, fault, found),
+            )
+
+    def forget_bad(self, folder: str, number: int, disk: int) -> None:
+        """Strike a replica that is good again, or no more."""
+        with self._translated():
+            self._strike("bad", Replica(folder, number, disk))
+
+    def _replicas(self, table: str) -> list[Replica]:
+        with self._translated():
+            rows = self._db.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608 - ours
+            return [Replica(*row) for row in rows]
+
+    def _strike(self, table: str, replica: Replica) -> None:
+        self._db.execute(f"DELETE FROM {table} WHERE {_OF_REPLICA}", replica)  # noqa: S608 - ours
+
+    # Films on their way in, and what is to be removed
+
+    def ingests(self) -> list[str]:
+        """Folders of ingests that were begun and neither committed nor abandoned."""
+        return [ingest.folder for ingest in self.unfinished()]
+
+    def unfinished(self) -> list[Ingest]:
+        """Ingests that were begun and neither committed nor abandoned, oldest first."""
+        with self._translated():
+            rows = self._db.execute("SELECT folder, plan, begun FROM ingests ORDER BY begun")
+            return [Ingest(*row) for row in rows.fetchall()]
+
+    def begin_ingest(self, folder: str, plan: str = "", begun: float = 0.0) -> None:
+        """Note a folder before anything is written into it.
+
+        Args:
+            folder: where the film's extents will go, on every disk.
+            plan: JSON of what it takes to go on after a kill; empty if that is not possible.
+            begun: unix seconds.
+        """
+        with self._translated():
+            self._db.execute("INSERT INTO ingests VALUES (?, ?, ?)", (folder, plan, begun))
+
+    def ingested(self, folder: str) -> list[Ingested]:
+        """The extents of an unfinished ingest that are durable, in film order."""
+        with self._translated():
+            rows = self._db.execute(
+                "SELECT number, size, disks, sums, pieces FROM ingested WHERE folder=? "
+                "ORDER BY number",
+                (folder,),
+            ).fetchall()
+            return [Ingested(_extent(*row[:4]), row[4]) for row in rows]
+
+    def note_ingested(self, folder: str, done: Ingested) -> None:
+        """Note an extent that is durable on its disks."""
+        extent = done.extent
+        values = (extent.number, extent.size, json.dumps(extent.disks), extent.sums, done.pieces)
+        with self._translated():
+            self._db.execute("INSERT INTO ingested VALUES (?, ?, ?, ?, ?, ?)", (folder, *values))
+
+    def cut_ingested(self, folder: str, count: int) -> None:
+        """Strike all but the first `count` extents of an unfinished ingest."""
+        with self._translated():
+            self._db.execute("DELETE FROM ingested WHERE folder=? AND number>=?", (folder, count))
+
+    def abandon_ingest(self, folder: str) -> None:
+        """Give an ingest up: what it wrote is debris from now on."""
+        with self._translated(), self._transaction():
+            self._db.execute("DELETE FROM ingests WHERE folder=?", (folder,))
+            self._db.execute("INSERT OR IGNORE INTO debris VALUES (?)", (folder,))
+
+    def forget_ingest(self, folder: str) -> None:
+        """Strike an ingest whose files are gone."""
+        with self._translated():
+            self._db.execute("DELETE FROM ingests WHERE folder=?", (folder,))
+
+    def debris(self) -> list[str]:
+        """Folders of no title, to be removed from every disk."""
+        with self._translated():
+            return [folder for (folder,) in self._db.execute("SELECT folder FROM debris")]
+
+    def forget_debris(self, folder: str) -> None:
+        """Strike a folder that is gone from every disk."""
+        with self._translated():
+            self._db.execute("DELETE FROM debris WHERE folder=?", (folder,))
+
+
+_ADD_DISK: Final = "INSERT INTO disks VALUES (?, ?, ?, ?, ?)"
+
+
+def _disk_values(row: DiskRow) -> tuple[int | str, ...]:
+    return (row.number, row.id, str(row.path), row.state, row.capacity_bytes)
+
+
+def _extent(number: int, size: int, disks: str, sums: bytes) -> Extent:
+    return Extent(number, size, tuple(json.loads(disks)), sums)

@@ -13,6 +13,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +23,9 @@ from vodserver.store.catalog import CATALOG_NAME, Catalog, DiskRow
 
 __all__ = [
     "StoreLock",
+    "capacity_of",
     "create_store",
+    "draft_path",
     "extent_path",
     "find_disks",
     "flush_directory",
@@ -38,6 +41,21 @@ _MAX_ID_BYTES = 4096
 def extent_path(disk: Path, folder: str, number: int) -> Path:
     """Where extent `number` of the title with this folder lies on a disk."""
     return disk / EXTENTS_NAME / folder / f"{number:06d}"
+
+
+def draft_path(disk: Path, folder: str, number: int) -> Path:
+    """Where a replica is written before it gets its name, outside an ingest."""
+    path = extent_path(disk, folder, number)
+    return path.with_name(f".{path.name}.new")
+
+
+def capacity_of(disk: Path) -> int:
+    """Size of the file system that a disk's directory is on, in bytes; 0 if it does not say."""
+    try:
+        found = os.statvfs(disk)
+    except OSError:
+        return 0
+    return found.f_frsize * found.f_blocks
 
 
 def flush_directory(path: Path) -> None:
@@ -119,6 +137,7 @@ def create_store(store: Path, disks: Sequence[Path], *, allocation: str = "rda")
         draft = store / f".{CATALOG_NAME}.new"
         draft.unlink(missing_ok=True)
         undo.callback(draft.unlink, missing_ok=True)
+        rows = [replace(row, capacity_bytes=capacity_of(row.path)) for row in rows]
         Catalog.create(draft, store_id, policy.name, rows).close()
         draft.rename(store / CATALOG_NAME)
         flush_directory(store)
@@ -185,7 +204,13 @@ def _disk_id(path: Path, store_id: str) -> str:
 
 
 def remove_folder(folder: str, disks: Iterable[Path]) -> bool:
-    """Remove a title's folder, with its extents, from the disks given; whether none is left."""
+    """Remove a title's folder, with its extents, from the disks given; whether none is left.
+
+    Raises:
+        StoreError: it is no name of a folder: nothing outside `extents` is ever removed.
+    """
+    if folder in {"", ".", ".."} or "/" in folder:
+        raise StoreError(f"'{folder}' is no folder of a title: the catalog is damaged")
     folders = [disk / EXTENTS_NAME / folder for disk in disks]
     for path in folders:
         shutil.rmtree(path, ignore_errors=True)

@@ -18,7 +18,8 @@ from vodserver.store.events import (
     TitleChanged,
     TitleRemoved,
 )
-from vodserver.store.layout import StoreLock, extent_path, find_disks, remove_folder
+from vodserver.store.layout import StoreLock, extent_path, find_disks
+from vodserver.store.removal import clear_debris
 from vodserver.store.sums import SUM_SPAN, matches
 
 __all__ = ["MAX_READ_BYTES", "Store", "StoreStatistics", "list_titles", "open_store"]
@@ -270,8 +271,9 @@ def open_store(
     try:
         lock = StoreLock(path)
         try:
+            catalog.migrate()
             paths = find_disks(catalog.disks(), catalog.store_id)
-            _clear_debris(catalog, paths)
+            clear_debris(catalog, paths)
             disks = {number: make_disk(disk) for number, disk in paths.items()}
             return Store(
                 path,
@@ -302,11 +304,3 @@ def list_titles(path: Path) -> list[Title]:
         return catalog.titles()
     finally:
         catalog.close()
-
-
-def _clear_debris(catalog: Catalog, paths: Mapping[int, Path]) -> None:
-    """Remove the extents of ingests that were never committed."""
-    every_disk_is_there = len(paths) == len(catalog.disks())
-    for folder in catalog.ingests():
-        if remove_folder(folder, paths.values()) and every_disk_is_there:
-            catalog.forget_ingest(folder)

@@ -253,7 +253,7 @@ def test_what_a_crash_left_is_gone_when_the_store_is_opened_again(home):
     leave_debris(home, "0123456789abcdef")
 
     with home.open() as store:
-        assert store.catalog.ingests() == []
+        assert store.catalog.debris() == []
         assert [title.id for title in store.titles()] == ["clock"]
 
     for disk in home.disks:
@@ -265,11 +265,11 @@ def test_debris_on_a_disk_that_is_away_is_remembered_until_it_is_back(home):
     home.disks[1].rename(home.disks[1].with_name("unplugged"))
 
     with home.open() as store:
-        assert store.catalog.ingests() == ["0123456789abcdef"]
+        assert store.catalog.debris() == ["0123456789abcdef"]
 
     home.disks[1].with_name("unplugged").rename(home.disks[1])
     with home.open() as store:
-        assert store.catalog.ingests() == []
+        assert store.catalog.debris() == []
     assert not (home.disks[1] / "extents" / "0123456789abcdef").exists()
 
 

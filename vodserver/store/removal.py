@@ -1,0 +1,103 @@
+"""How titles, and what crashes left, go: first from the catalog, then from the disks."""
+
+import contextlib
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from vodserver.store.catalog import Catalog, Replica, Title
+from vodserver.store.layout import draft_path, extent_path, remove_folder
+
+__all__ = ["INGEST_AGE_SECONDS", "clear_debris", "clear_garbage", "remove_title"]
+
+INGEST_AGE_SECONDS: Final = 7 * 24 * 3600.0
+"""A film that was stopped on its way in and not resumed for a week is given up."""
+
+
+def remove_title(catalog: Catalog, disk_paths: Mapping[int, Path], title_id: str) -> Title:
+    """Remove a title: it vanishes at once and for good, then its files go.
+
+    A kill in between, or a disk that is not there, leaves files that the next `clear_debris`
+    removes.
+
+    Args:
+        catalog: of the store that this process has locked.
+        disk_paths: where each disk is that is there, by number.
+        title_id: which one.
+
+    Returns:
+        What it was.
+
+    Raises:
+        StoreUsageError: there is no such title.
+    """
+    title = catalog.remove_title(title_id)
+    _clear_folder(catalog, disk_paths, title.folder)
+    return title
+
+
+def clear_debris(
+    catalog: Catalog, disk_paths: Mapping[int, Path], *, now: float | None = None
+) -> None:
+    """Remove what the catalog says is of no title, and nothing else.
+
+    That is: folders of removed titles and of ingests that were given up, cannot be resumed or are
+    older than `INGEST_AGE_SECONDS`, and replicas written or moved away by what was then killed.
+    What lies on a disk that is not there stays noted until it is.
+
+    Args:
+        catalog: of the store that this process has locked, with nothing under way in it.
+        disk_paths: where each disk is that is there, by number.
+        now: unix seconds; the clock's if not given.
+    """
+    now = time.time() if now is None else now
+    for ingest in catalog.unfinished():
+        if not ingest.plan or now - ingest.begun > INGEST_AGE_SECONDS:
+            catalog.abandon_ingest(ingest.folder)
+    for folder in catalog.debris():
+        _clear_folder(catalog, disk_paths, folder)
+    for replica in catalog.pending():
+        if _clear_replica(catalog, disk_paths, replica):
+            catalog.finish_write(*replica)
+    clear_garbage(catalog, disk_paths)
+
+
+def clear_garbage(catalog: Catalog, disk_paths: Mapping[int, Path]) -> None:
+    """Remove the files of replicas that were moved away.
+
+    Args:
+        catalog: as this thread has it; no other may place replicas meanwhile.
+        disk_paths: where each disk is that is there, by number.
+    """
+    for replica in catalog.garbage():
+        if _clear_replica(catalog, disk_paths, replica):
+            catalog.forget_garbage(*replica)
+
+
+def _clear_folder(catalog: Catalog, disk_paths: Mapping[int, Path], folder: str) -> None:
+    gone = remove_folder(folder, disk_paths.values())
+    if gone and _awaited(catalog) <= set(disk_paths):
+        catalog.forget_debris(folder)
+
+
+def _clear_replica(catalog: Catalog, disk_paths: Mapping[int, Path], replica: Replica) -> bool:
+    """Remove a replica's file unless a title has it; whether there is no more to be done."""
+    disk = disk_paths.get(replica.disk)
+    if disk is None:
+        return replica.disk not in _awaited(catalog)
+    path = extent_path(disk, replica.folder, replica.number)
+    try:
+        draft_path(disk, replica.folder, replica.number).unlink(missing_ok=True)
+        if not catalog.places(replica):
+            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # others of its title are there
+                path.parent.rmdir()
+    except OSError:
+        return False
+    return True
+
+
+def _awaited(catalog: Catalog) -> set[int]:
+    """The disks that may come back with what is on them."""
+    return {row.number for row in catalog.disks() if row.state not in {"lost", "retired"}}
