@@ -176,7 +176,9 @@ class _Disks(RuleBasedStateMachine):
         before = self.scheduler.load(disk, self.now)
         request = self.scheduler.next(disk, self.now)
         if request is None:
-            own = [r for r in self.waiting.values() if self.there & set(r.disks) == {disk}]
+            here = [r for r in self.waiting.values() if disk in r.disks]
+            foreground = [r for r in here if not r.background] or here
+            own = [r for r in foreground if self.there & set(r.disks) == {disk}]
             assert not own, "an idle disk does not serve what only it can serve"
             return
         assert self.waiting.pop(request.id) is request, "served what does not wait"

@@ -11,8 +11,8 @@ from vodserver.scheduling.service import DEFAULT_ACCESS_SECONDS, DEFAULT_RATE
 __all__ = ["Lazy"]
 
 _LOOK: Final = 4
-"""How many requests a decision looks at, on this disk and on the others: bounds its cost, and
-how far a request can be overtaken at a time."""
+"""Requests are left to another disk only if they are among so many oldest of it: bounds the cost
+of a decision, and what can be overtaken at a time."""
 
 _CLEARLY: Final = 1.25
 """The other disk must be expected to be done this many times sooner."""
@@ -28,10 +28,10 @@ class Lazy(Engine):
     What plain lazy scheduling gets wrong is a disk that is much slower than the other: it is
     idle, takes the request, and is done long after the other would have been. So a disk leaves a
     request to another one that is expected, at the speeds they have shown, to finish it clearly
-    sooner, the rest of its present read and what it would take before included. It looks at its
-    four oldest requests and takes the first that it need not leave, if any. Each request is left
-    to others for no longer than this disk would have taken to read it: whatever the others then
-    do, it is done in at most twice that time, so none starves.
+    sooner, the rest of its present read and what it would take before included, and takes the
+    oldest that it need not leave, if any. Only the four oldest of the other disk count. Each
+    request is left to others for no longer than this disk would have taken to read it: whatever
+    the others then do, leaving it has cost it no more than that, and none starves.
 
     Args:
         disks: numbers of the disks that are there.
@@ -52,6 +52,7 @@ class Lazy(Engine):
     ) -> None:
         super().__init__(disks=disks, access_seconds=access_seconds, rate=rate)
         self._plain = plain
+        self._due: dict[int, float] = {}
 
     def _queues_for(self, request: ReadRequest, there: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002 - any request
         return there
@@ -60,39 +61,33 @@ class Lazy(Engine):
         return True
 
     def wake(self, disk: int, now: float) -> float | None:
-        """When the first of the requests that an idle disk left to others is due here again."""
+        """When the first of the requests that an idle disk left to others is due here."""
         state = self._disks.get(disk)
-        if self._plain or state is None or state.outstanding is not None:
+        due = self._due.get(disk)
+        if state is None or due is None or state.outstanding or not state.foreground.entries:
             return None
-        due = [
-            entry.passed + state.service.seconds(entry.request.size)
-            for entry in islice(state.foreground.entries.values(), _LOOK)
-            if entry.passed is not None
-        ]
-        return max(min(due), now) if due else None
+        return max(due, now)
 
     def _choose(self, disk: int, state: DiskState) -> Waiting | None:
+        self._due.pop(disk, None)
         if self._plain:
             return state.foreground.oldest()
-        passed = []
-        for entry in islice(state.foreground.entries.values(), _LOOK):
+        left = []
+        # It ends soon: what is left stands among the first few of another disk.
+        for entry in state.foreground.entries.values():
             if not self._leaves(disk, state, entry):
-                # Only what is overtaken, or left on an idle disk, was really passed over.
-                chosen: Waiting | None = entry
-                break
-            passed.append(entry)
-        else:
-            chosen = None
-        for entry in passed:
+                return entry
+            left.append(entry)
             if entry.passed is None:
                 entry.passed = self._now
-        return chosen
+        self._due[disk] = min(_due(state, entry) for entry in left)
+        return None
 
     def _leaves(self, disk: int, state: DiskState, entry: Waiting) -> bool:
         """Whether another disk is expected to finish a request clearly sooner than this one."""
-        here = state.service.seconds(entry.request.size)
-        if entry.passed is not None and self._now >= entry.passed + here:
+        if entry.passed is not None and self._now >= _due(state, entry):
             return False
+        here = state.service.seconds(entry.request.size)
         return any(
             _CLEARLY * self._expected(other, entry) < here
             for other in entry.queues
@@ -108,6 +103,12 @@ class Lazy(Engine):
             if ahead is entry:
                 return seconds
         return float("inf")
+
+
+def _due(state: DiskState, entry: Waiting) -> float:
+    """When a disk takes a request that it left to others, if they have not by then."""
+    assert entry.passed is not None
+    return entry.passed + state.service.seconds(entry.request.size)
 
 
 SCHEDULERS.register(Lazy.name, Lazy)
