@@ -85,13 +85,20 @@ def _tries(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> dic
     metavar="NAME=DIRECTIVES",
     help="A configuration to try: what goes into nginx's http block.",
 )
+@click.option(
+    "--load",
+    type=click.Choice(["drain", "wrk"]),
+    default="drain",
+    show_default=True,
+    help="Who asks: one that has the kernel drop the bytes unread, or wrk, which copies them.",
+)
 @click.option("--core", type=click.IntRange(0), default=0, show_default=True, help="The server's.")
 @click.option(
     "--cores",
     type=click.IntRange(1, 2),
     default=1,
     show_default=True,
-    help="How many cores the servers have: with 2 they share them with wrk.",
+    help="How many cores the servers have: with 2 they share them with the load.",
 )
 @click.option("--serve-args", default="", help='More arguments of ours, such as "--workers 2".')
 @click.option("--film-bytes", type=SIZE, default=1 << 30, help="Of the film.  [default: 1 GiB]")
@@ -117,7 +124,8 @@ def bench(**options: Any) -> None:
             click.core.ParameterSource.DEFAULT
         ):
             options["connections"] = [int(word) for word in _QUICK_CONNECTIONS.split(",")]
-    find_wrk()
+    if options["load"] == "wrk":
+        find_wrk()
     if options["only"] != OURS:
         find_nginx()
     server_cores, load_cores = _split(options["core"], options["cores"])
@@ -127,7 +135,11 @@ def bench(**options: Any) -> None:
     for goal in goals(runs):
         console.print(str(goal))
     if options["as_json"]:
-        about = {"seconds": options["seconds"] or 3, "rounds": options["rounds"] or 3}
+        about = {
+            "load": options["load"],
+            "seconds": options["seconds"] or 3,
+            "rounds": options["rounds"] or 3,
+        }
         print(json.dumps({**about, "server_cores": len(server_cores), **figures(runs)}))
     broken = sum(run.errors for cell in runs.values() for rounds in cell.values() for run in rounds)
     if broken:
@@ -139,7 +151,7 @@ def _interrupt(_: int, __: FrameType | None) -> NoReturn:
 
 
 def _split(core: int, cores: int) -> tuple[list[int], list[int]]:
-    """The servers' cores, and wrk's."""
+    """The servers' cores, and the load's."""
     usable = sorted(os.sched_getaffinity(0))
     if core not in usable or len(usable) < 2:
         raise BenchError(f"two cores are needed, {core} among them, and there are {usable}")
@@ -194,11 +206,13 @@ def _compare(
                         measure(
                             servers[name].program,
                             servers[name].url,
+                            load=options["load"],
                             script=script,
                             film_bytes=film.stat().st_size,
                             size=size,
                             connections=connections,
                             seconds=options["seconds"] or 3,
+                            server_cores=server_cores,
                             cores=load_cores,
                             seed=number,
                         )

@@ -1,9 +1,9 @@
-"""The load: wrk asks for random ranges of a film, aligned to 16 KiB, on kept-alive connections."""
+"""The load: random ranges of a film, aligned to 16 KiB, asked for on kept-alive connections."""
 
 import json
-import resource
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from server.programs import BenchError, Program, on_cores
 
 __all__ = ["SCRIPT", "Run", "find_wrk", "measure", "parse"]
 
+_DRAIN: Final = Path(__file__).with_name("drain.py")
 _HEADER_BYTES: Final = 2048  # more than any server's response header has
 
 # wrk runs setup() in one Lua state, and the rest in one per thread. Requests are made beforehand,
@@ -64,9 +65,9 @@ class Run:
         cpu: seconds of the server's processors per 10^9 bytes.
         p50: median time from request to last byte, seconds.
         p99: 99th percentile of the same.
-        server_busy: processors that the server kept busy on average.
-        load_busy: processors that wrk kept busy: where it is near its number of cores, the server
-            may have had more to give.
+        server_busy: share of the server's cores that was busy, whoever kept them so.
+        load_busy: the same of the load's cores: where it is near 1 and the server's is not, the
+            server had more to give.
         errors: answers other than 2xx or of another length, and connections that broke.
     """
 
@@ -96,11 +97,13 @@ def measure(
     program: Program,
     url: str,
     *,
+    load: str,
     script: Path,
     film_bytes: int,
     size: int,
     connections: int,
     seconds: float,
+    server_cores: Sequence[int],
     cores: Sequence[int],
     seed: int,
 ) -> Run:
@@ -109,37 +112,57 @@ def measure(
     Args:
         program: the server.
         url: of the film on it.
+        load: "wrk" or "drain".
         script: a file with `SCRIPT`.
         film_bytes: length of the film.
         size: bytes of each range.
         connections: how many ask at the same time, each for one range after the other.
         seconds: how long; wrk takes whole ones.
-        cores: where wrk runs, one thread each.
+        server_cores: where the server runs.
+        cores: where the load runs; wrk has a thread on each.
         seed: which ranges.
 
     Raises:
-        BenchError: the server ended, or wrk failed.
+        BenchError: the server ended, or the load failed.
     """
-    command = [find_wrk(), "-t", str(min(len(cores), connections)), "-c", str(connections)]
-    command += ["-d", f"{max(1, round(seconds))}s", "--timeout", "30s", "-s", str(script), url]
-    command += ["--", str(size), str(film_bytes), str(seed)]
+    if load == "wrk":
+        command = [find_wrk(), "-t", str(min(len(cores), connections)), "-c", str(connections)]
+        command += ["-d", f"{max(1, round(seconds))}s", "--timeout", "30s", "-s", str(script), url]
+        command += ["--", str(size), str(film_bytes), str(seed)]
+    else:
+        numbers = map(str, (size, film_bytes, connections, seconds, seed))
+        command = [sys.executable, str(_DRAIN), url, *numbers]
     program.check()
-    used, load_used = program.cpu_seconds(), _children_cpu()
+    used, busy = program.cpu_seconds(), _core_times()
     done = subprocess.run(
         on_cores(cores, command), capture_output=True, text=True, check=False, cwd=script.parent
     )
-    used, load_used = program.cpu_seconds() - used, _children_cpu() - load_used
+    used, busy = program.cpu_seconds() - used, _shares(busy, _core_times())
     program.check()
     if done.returncode:
-        raise BenchError(f"wrk failed: {(done.stderr or done.stdout).strip()}")
+        raise BenchError(f"{load} failed: {(done.stderr or done.stdout).strip()}")
     summary = json.loads(done.stdout.rstrip().rpartition("\n")[2])
-    return parse(summary, size=size, connections=connections, cpu=used, load_cpu=load_used)
+    return parse(
+        summary,
+        size=size,
+        connections=connections,
+        cpu=used,
+        busy=(_mean(busy, server_cores), _mean(busy, cores)),
+    )
 
 
 def parse(
-    summary: dict[str, Any], *, size: int, connections: int, cpu: float, load_cpu: float
+    summary: dict[str, Any], *, size: int, connections: int, cpu: float, busy: tuple[float, float]
 ) -> Run:
-    """Make a run of what wrk's script printed, and of the CPU seconds of server and wrk."""
+    """Make a run of what wrk's script printed, and of what was measured beside it.
+
+    Args:
+        summary: the script's object.
+        size: bytes of each range.
+        connections: how many there were.
+        cpu: seconds that the server's processes computed.
+        busy: shares of the server's and of the load's cores.
+    """
     requests, received, seconds = summary["requests"], summary["bytes"], summary["seconds"]
     errors = sum(summary[kind] for kind in ("connect", "read", "write", "status", "timeout"))
     # wrk takes a whole film for a good answer too; each connection may have one under way.
@@ -151,13 +174,31 @@ def parse(
         cpu=cpu / (received / 1e9) if received else float("inf"),
         p50=summary["p50"],
         p99=summary["p99"],
-        server_busy=cpu / seconds,
-        load_busy=load_cpu / seconds,
+        server_busy=busy[0],
+        load_busy=busy[1],
         errors=errors if requests else max(errors, 1),
     )
 
 
-def _children_cpu() -> float:
-    """CPU seconds of all children that have ended: wrk is the only one that ends meanwhile."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def _core_times() -> dict[int, tuple[int, int]]:
+    """Of each core, ticks not idle and ticks in all since the machine started (proc(5))."""
+    times = {}
+    for line in Path("/proc/stat").read_text().splitlines():
+        name, *fields = line.split()
+        if name.startswith("cpu") and name != "cpu":
+            ticks = [int(field) for field in fields[:8]]
+            times[int(name[3:])] = (sum(ticks) - ticks[3] - ticks[4], sum(ticks))
+    return times
+
+
+def _shares(
+    before: dict[int, tuple[int, int]], after: dict[int, tuple[int, int]]
+) -> dict[int, float]:
+    return {
+        core: (busy - before[core][0]) / max(1, total - before[core][1])
+        for core, (busy, total) in after.items()
+    }
+
+
+def _mean(shares: dict[int, float], cores: Sequence[int]) -> float:
+    return sum(shares[core] for core in cores) / len(cores)

@@ -161,7 +161,7 @@ def figures(runs: Runs) -> dict[str, float | bool | int]:
 def table(runs: Runs) -> Table:
     """The comparison for people: medians, and ratios of ours with their spread."""
     columns = ["range", "conns", "server", "req/s", "MB/s", "CPU s/GB", "p50 ms", "p99 ms"]
-    columns += ["busy server+wrk", "ours/it MB/s", "ours/it p99"]
+    columns += ["cores busy", "ours/it MB/s", "ours/it p99"]
     shown = Table(*columns, title="random ranges of a cached film, medians over rounds")
     for column in shown.columns[3:]:
         column.justify = "right"
@@ -183,7 +183,7 @@ def table(runs: Runs) -> Table:
                 f"{_median(rounds, lambda run: run.p50) * 1e3:.2f}",
                 f"{_median(rounds, _p99) * 1e3:.2f}",
                 f"{_median(rounds, lambda run: run.server_busy):.2f}"
-                f"+{_median(rounds, lambda run: run.load_busy):.2f}",
+                f" / {_median(rounds, lambda run: run.load_busy):.2f}",
                 *compared,
                 end_section=place == len(servers) - 1,
             )
