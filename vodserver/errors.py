@@ -8,12 +8,15 @@ __all__ = [
     "ControlUsageError",
     "DiskError",
     "FilmError",
+    "IngestStopped",
+    "LinkError",
     "ReadError",
     "SeedError",
     "ServeError",
     "ServeUsageError",
     "StoreError",
     "StoreUsageError",
+    "TlsError",
 ]
 
 
@@ -33,6 +36,12 @@ class FilmError(StoreUsageError):
     """A film cannot be taken in as it is."""
 
 
+class IngestStopped(StoreError):  # noqa: N818 - nothing is wrong: someone wanted it
+    """A film was stopped on its way in; the next `add` of it goes on from there."""
+
+    exit_code = 130
+
+
 class DiskError(StoreError, OSError):
     """A disk cannot be read or written: missing, full, read-only or broken."""
 
@@ -47,6 +56,14 @@ class ServeError(ToastError):
 
 class ServeUsageError(ServeError, UsageError):
     """The server's settings do not fit together."""
+
+
+class LinkError(ServeUsageError):
+    """Signed links cannot be made or verified with what was given."""
+
+
+class TlsError(ServeUsageError):
+    """The certificate or its key cannot be used."""
 
 
 class SeedError(ServeError):
