@@ -11,19 +11,21 @@ from server.programs import BenchError
 
 __all__ = ["CONFIGURATIONS", "configuration", "find_nginx"]
 
+_LONG: Final = "keepalive_requests 1000000; open_file_cache max=16;"
+
 CONFIGURATIONS: Final = {
     "default": "sendfile on;",
     "debian": "sendfile on; tcp_nopush on;",
-    "best": (
-        "sendfile on; sendfile_max_chunk 512k; aio threads=pool; tcp_nopush off;"
-        " keepalive_requests 1000000; open_file_cache max=16; open_file_cache_valid 1h;"
-    ),
+    "threads": f"sendfile on; sendfile_max_chunk 512k; aio threads=pool; {_LONG}",
+    "best": f"listen: sndbuf=256k; sendfile on; {_LONG}",
 }
-"""Directives of the `http` block, by the name that stands in tables.
+"""What goes into the `http` block, by the name that stands in tables.
 
 default: sendfile, and else what nginx does when it is told nothing.
-debian: what Debian's nginx.conf says about sending; it stalls for 40 ms now and then.
-best: the fastest that we found for ranges of cached films (docs/benchmarks.md).
+debian: what Debian's nginx.conf says about sending; it can stall for 40 ms.
+threads: what is advised for large files; its threads pay off when the disk is read.
+best: the fastest that we found for ranges of cached films (docs/benchmarks.md): with a small send
+    buffer few pages are under way at a time.
 """
 
 _TEMPLATE: Final = """\

@@ -148,7 +148,7 @@ def test_nginx_keeps_to_its_folder():
 
 
 @pytest.mark.interop
-@pytest.mark.parametrize("name", ["default", "debian", "best"])
+@pytest.mark.parametrize("name", ["default", "debian", "threads", "best"])
 def test_nginx_takes_every_configuration(name, tmp_path):
     nginx = module("nginx")
     try:
