@@ -1,7 +1,22 @@
 """Where each extent of a film goes: pure policies behind one protocol."""
 
-from vodserver.allocation.base import ALLOCATIONS, Allocation
+from vodserver.allocation.base import ALLOCATIONS, Allocation, replacement
 from vodserver.allocation.naive import Naive
+from vodserver.allocation.raid0 import Raid0
+from vodserver.allocation.raid1 import Raid1
+from vodserver.allocation.random import Random
 from vodserver.allocation.rda import Rda
+from vodserver.allocation.rebalance import Move, rebalance_moves
 
-__all__ = ["ALLOCATIONS", "Allocation", "Naive", "Rda"]
+__all__ = [
+    "ALLOCATIONS",
+    "Allocation",
+    "Move",
+    "Naive",
+    "Raid0",
+    "Raid1",
+    "Random",
+    "Rda",
+    "rebalance_moves",
+    "replacement",
+]

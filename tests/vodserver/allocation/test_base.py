@@ -13,5 +13,5 @@ def test_policies_are_known_by_their_names():
 
 
 def test_an_unknown_name_is_refused_with_those_there_are():
-    with pytest.raises(AllocationError, match=r"'raid7'.*naive, rda"):
+    with pytest.raises(AllocationError, match=r"'raid7'.*naive, raid0, raid1, random, rda"):
         ALLOCATIONS.create("raid7")
