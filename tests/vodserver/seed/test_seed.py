@@ -137,9 +137,9 @@ async def test_a_replica_that_breaks_while_offered_is_replaced(
     with home.open() as store:
         seed = await seeding(store)
         await seed.wait_offered()
-        chosen = seed._seeding[home.title.id].disks
-        for extent, disk in zip(home.title.extents, chosen, strict=True):
-            harm(store.replica_path(home.title, extent, disk))
+        chosen = seed._offers.get(home.title.id).chosen
+        for extent, held in zip(home.title.extents, chosen, strict=True):
+            harm(store.replica_path(home.title, extent, held.disk))
         client = stock_client(torrent_of(home.title), tmp_path, CLIENT_HOST)
 
         async def call_again():
@@ -164,8 +164,8 @@ async def test_rot_that_http_meets_is_replaced_in_the_seed_too(
     with home.open() as store:
         seed = await seeding(store)
         await seed.wait_offered()
-        disks = seed._seeding[home.title.id].disks
-        rotten = disks[2]
+        chosen = seed._offers.get(home.title.id).chosen
+        rotten = chosen[2].disk
         flip_byte(store.replica_path(home.title, home.title.extents[2], rotten), 7)
         start = 2 * home.title.extent_bytes
         for number in home.title.extents[2].disks:  # whichever HTTP would have chosen
@@ -175,7 +175,7 @@ async def test_rot_that_http_meets_is_replaced_in_the_seed_too(
             == (home.film.read_bytes()[start : start + 10])
         )
         async with asyncio.timeout(5):
-            while disks[2] == rotten:  # noqa: ASYNC110 - mending tells nobody
+            while chosen[2] is None or chosen[2].disk == rotten:  # noqa: ASYNC110 - mending tells nobody
                 await asyncio.sleep(0)
         client = stock_client(torrent_of(home.title), tmp_path, CLIENT_HOST)
 
