@@ -25,7 +25,6 @@ from vodserver.store.rows import (
     DiskState,
     Extent,
     Ingest,
-    Ingested,
     Replica,
     Title,
 )
@@ -40,7 +39,6 @@ __all__ = [
     "DiskState",
     "Extent",
     "Ingest",
-    "Ingested",
     "Replica",
     "Title",
 ]
@@ -109,12 +107,15 @@ class Catalog(CatalogFile):
         ]
 
     def add_disk(self, row: DiskRow) -> None:
-        """Take in another disk.
+        """Take in another disk; its number is how many there ever were.
 
         Raises:
-            StoreError: the number or the id was used before.
+            StoreError: the number is another, or the id was used before.
         """
-        with self._translated():
+        with self._translated(), self._transaction():
+            (count,) = self._db.execute("SELECT COUNT(*) FROM disks").fetchone()
+            if row.number != count:
+                raise StoreError(f"the next disk has the number {count}, not {row.number}")
             self._db.execute(_ADD_DISK, _disk_values(row))
 
     def set_disk(
@@ -404,27 +405,24 @@ class Catalog(CatalogFile):
         with self._translated():
             self._db.execute("INSERT INTO ingests VALUES (?, ?, ?)", (folder, plan, begun))
 
-    def ingested(self, folder: str) -> list[Ingested]:
-        """The extents of an unfinished ingest that are durable, in film order."""
+    def ingested(self, folder: str) -> list[Extent]:
+        """The extents of an unfinished ingest that were made durable, in film order."""
         with self._translated():
             rows = self._db.execute(
-                "SELECT number, size, disks, sums, pieces FROM ingested WHERE folder=? "
-                "ORDER BY number",
+                "SELECT number, size, disks, sums FROM ingested WHERE folder=? ORDER BY number",
                 (folder,),
-            ).fetchall()
-            return [Ingested(_extent(*row[:4]), row[4]) for row in rows]
+            )
+            return [_extent(*row) for row in rows.fetchall()]
 
-    def note_ingested(self, folder: str, done: Ingested) -> None:
-        """Note an extent that is durable on its disks."""
-        extent = done.extent
-        values = (extent.number, extent.size, json.dumps(extent.disks), extent.sums, done.pieces)
-        with self._translated():
-            self._db.execute("INSERT INTO ingested VALUES (?, ?, ?, ?, ?, ?)", (folder, *values))
-
-    def cut_ingested(self, folder: str, count: int) -> None:
-        """Strike all but the first `count` extents of an unfinished ingest."""
-        with self._translated():
-            self._db.execute("DELETE FROM ingested WHERE folder=? AND number>=?", (folder, count))
+    def note_ingested(self, folder: str, extent: Extent) -> None:
+        """Note an extent that is durable on its disks, where it is no garbage any more."""
+        values = (extent.number, extent.size, json.dumps(extent.disks), extent.sums)
+        with self._translated(), self._transaction():
+            self._db.execute(
+                "INSERT OR REPLACE INTO ingested VALUES (?, ?, ?, ?, ?)", (folder, *values)
+            )
+            for disk in extent.disks:
+                self._strike("garbage", Replica(folder, extent.number, disk))
 
     def abandon_ingest(self, folder: str) -> None:
         """Give an ingest up: what it wrote is debris from now on."""

@@ -1,70 +1,36 @@
-"""How a film gets in: cut, placed, written, flushed, read back, hashed, and only then visible."""
+"""How a film gets in: cut, placed, written, flushed, read back, hashed, and only then visible.
 
-import errno
+What is written is noted extent by extent. An `add` that was killed is gone on with by the next one
+of the same film: that reads the film again from its start, for SHA-256 cannot be taken up in its
+middle, and writes only what is not on the disks yet as the film has it.
+"""
+
 import hashlib
 import os
-import re
 import secrets
 import time
-import unicodedata
-from collections.abc import Callable, Container
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 import numpy as np
 from bencode2 import bencode
 
-from toast.common.geometry import BLOCK_BYTES
+from toast.common.units import format_bytes
 from toast.media import MediaInfo, probe
 from vodserver.allocation import ALLOCATIONS, Allocation
-from vodserver.errors import DiskError, FilmError
-from vodserver.store.catalog import Extent, Title
-from vodserver.store.layout import extent_path, flush_directory, remove_folder
+from vodserver.errors import DiskError, FilmError, IngestStopped
+from vodserver.store.catalog import Catalog, Extent, Title
+from vodserver.store.names import clean_name, title_id
+from vodserver.store.plan import FilmIdentity, IngestPlan, cut_of
+from vodserver.store.removal import clear_folder, clear_garbage
 from vodserver.store.store import Store
-from vodserver.store.sums import sums_of
+from vodserver.store.writing import ExtentWriter
 
-__all__ = ["Cut", "add_film", "cut_of"]
-
-EXTENT_SECONDS: Final = 5.0
-"""One extent holds so much video: what a viewer may wait for, and enough to pay for one seek."""
-
-_MIN_PIECE: Final = BLOCK_BYTES
-_MAX_PIECE: Final = 4 * 1024 * 1024
-_MAX_PIECES: Final = 16_384
-_MAX_EXTENT: Final = 64 * 1024 * 1024  # an extent is held in memory while it is taken in
-_MAX_NAME: Final = 200
+__all__ = ["add_film"]
 
 Progress = Callable[[int, int], None]
 """Called with the bytes done and the bytes in all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """How a film is cut: bytes of a piece and of an extent (whole pieces)."""
-
-    piece_bytes: int
-    extent_bytes: int
-
-
-def cut_of(film_bytes: int, duration: float) -> Cut:
-    """Cut a film by its mean bit rate.
-
-    A piece is the largest power of two that holds at most a second of video, so that the playhead
-    is never far behind a piece's first byte; films of many hours get larger ones, to keep their
-    .torrent small. An extent is 5 s of video, rounded up to whole pieces.
-
-    Args:
-        film_bytes: size, > 0.
-        duration: seconds, > 0.
-    """
-    rate = film_bytes / duration
-    piece = _MIN_PIECE
-    while piece < _MAX_PIECE and (piece * 2 <= rate or -(-film_bytes // piece) > _MAX_PIECES):
-        piece *= 2
-    wanted = -(-round(rate * EXTENT_SECONDS) // piece) * piece
-    return Cut(piece, min(max(wanted, piece), _MAX_EXTENT))
 
 
 def add_film(
@@ -72,49 +38,60 @@ def add_film(
     film: Path,
     *,
     name: str | None = None,
+    restart: bool = False,
     progress: Progress | None = None,
+    notice: Callable[[str], None] | None = None,
+    include: Callable[[Title], None] | None = None,
+    stop: Callable[[], bool] | None = None,
     rng: np.random.Generator | None = None,
 ) -> Title:
     """Take a film into a store.
 
-    Nothing is visible before the film is whole, flushed and read back on every disk; whatever
-    stops it on the way leaves nothing behind, or, if the process is killed, only what the next
-    `open_store` removes.
+    Nothing is visible before the film is whole, flushed and read back on every disk. What fails
+    leaves nothing behind. What is stopped, or killed, leaves what it wrote for the next `add_film`
+    of the same film, which goes on from there; `clear_debris` removes it when it is too old.
+
+    It may run in a thread of its own while the store serves: it has a catalog connection of its
+    own, and one `add_film` at a time.
 
     Args:
         store: opened by this process.
         film: a regular file that can be played.
         name: what people call it; the file's name without its suffix if not given.
+        restart: begin again, whatever an earlier one left.
         progress: told of every extent that is done.
+        notice: told in a line what the operator should know though nothing failed.
+        include: told of the title when it is committed; `store.include` if not given, which is for
+            the thread of the store's event loop alone.
+        stop: asked before every extent whether to stop.
         rng: chance for the placement; fresh if not given.
 
     Raises:
         MediaError: the file is no film, or a damaged one.
         FilmError: it cannot be read, it changed meanwhile, or its name cannot be used.
-        DiskError: a disk is missing, full, read-only or broken.
+        AllocationError: too few disks are there and active.
+        DiskError: too few disks take what is written to them: full, read-only or broken.
         StoreUsageError: the store has it already.
+        IngestStopped: `stop` said so.
     """
-    label = _clean_name(name if name is not None else film.stem)
+    label = clean_name(name if name is not None else film.stem)
     if not film.is_file():
         what = "is not a file" if film.exists() else "does not exist"
         raise FilmError(f"{film} {what}: name a film to add")
-    missing = [row for row in store.disk_rows if row.number not in store.disk_paths]
-    if missing:
-        raise DiskError(f"the disk {missing[0].path} is not there: mount it, then add the film")
     media = probe(film)
-    policy = ALLOCATIONS.create(store.catalog.allocation)
-    folder = secrets.token_hex(8)
-    store.catalog.begin_ingest(folder)
-    try:
-        title = _Ingest(store, folder, media, policy, rng or np.random.default_rng()).run(
-            film, label, label + film.suffix if name is not None else film.name, progress
+    with Catalog(store.catalog.path) as catalog:
+        ingest = _Ingest(
+            catalog,
+            dict(store.disk_paths),
+            media,
+            rng=rng or np.random.default_rng(),
+            progress=progress or (lambda _done, _total: None),
+            notice=notice or (lambda _line: None),
+            stop=stop or (lambda: False),
         )
-        store.catalog.commit_title(title)
-    except BaseException:
-        if remove_folder(folder, store.disk_paths.values()):
-            store.catalog.forget_ingest(folder)
-        raise
-    store.include(title)
+        file_name = label + film.suffix if name is not None else film.name
+        title = ingest.run(film, label, file_name, restart=restart)
+        (include or store.include)(title)
     return title
 
 
@@ -123,87 +100,130 @@ class _Ingest:
 
     def __init__(
         self,
-        store: Store,
-        folder: str,
+        catalog: Catalog,
+        paths: dict[int, Path],
         media: MediaInfo,
-        policy: Allocation,
+        *,
         rng: np.random.Generator,
+        progress: Progress,
+        notice: Callable[[str], None],
+        stop: Callable[[], bool],
     ) -> None:
-        self._store = store
-        self._folder = folder
+        self._catalog = catalog
+        self._paths = paths
         self._media = media
-        self._policy = policy
         self._rng = rng
+        self._progress = progress
+        self._notice = notice
+        self._stop = stop
+        self._policy: Allocation = ALLOCATIONS.create(catalog.allocation)
+        self._writer = ExtentWriter(catalog, paths, self._policy, rng, notice)
 
-    def run(self, film: Path, label: str, file_name: str, progress: Progress | None) -> Title:
+    def run(self, film: Path, label: str, file_name: str, *, restart: bool) -> Title:
         try:
-            with film.open("rb") as source:
-                return self._take(source, film, label, file_name, progress)
+            with film.open("rb") as source, self._writer:
+                folder, plan = self._begin(source, film, restart=restart)
+                try:
+                    taken = self._take(source, film, folder, plan)
+                    title = self._title(folder, plan, label, file_name, taken)
+                    self._catalog.commit_title(title)
+                except IngestStopped:
+                    raise
+                except Exception:
+                    self._give_up(folder)
+                    raise
         except DiskError:
             raise
         except OSError as error:
             raise FilmError(f"cannot read {film}: {error.strerror}") from error
+        clear_garbage(self._catalog, self._paths, folder=folder)
+        return title
 
-    def _take(
-        self, source: BinaryIO, film: Path, label: str, file_name: str, progress: Progress | None
-    ) -> Title:
-        before = os.fstat(source.fileno())
+    def _begin(self, source: BinaryIO, film: Path, *, restart: bool) -> tuple[str, IngestPlan]:
+        """Take up what an earlier `add` of this film left, or note a new one."""
+        away = [
+            row
+            for row in self._catalog.disks()
+            if row.state == "active" and row.number not in self._paths
+        ]
+        used, capacity = self._writer.room()
+        # Before anything is touched: what an earlier `add` left is still good when it is back.
+        if np.count_nonzero(capacity) < self._policy.min_disks and away:
+            raise DiskError(f"the disk {away[0].path} is not there: mount it, then add the film")
+        for row in away:
+            self._notice(f"the disk {row.path} is not there: the film goes onto other disks")
         size = self._media.timemap.film_bytes
         cut = cut_of(size, self._media.duration)
-        count = -(-size // cut.extent_bytes)
-        placement = self._policy.place(count, self._used_bytes(), self._rng)
-        for number in np.unique(placement).tolist():
-            self._make_folder(number)
-        pieces: list[bytes] = []
-        whole = hashlib.sha256()
-        extents: list[Extent] = []
-        done = 0
-        with ThreadPoolExecutor(self._policy.copies, "ingest") as writers:
-            for number in range(count):
-                data = source.read(min(cut.extent_bytes, size - done))
-                if len(data) < min(cut.extent_bytes, size - done):
-                    raise FilmError(f"{film} became shorter while it was read: add it again")
-                disks = tuple(int(disk) for disk in placement[number])
-                sums = sums_of(data)
-                written = [writers.submit(self._write, disk, number, data, sums) for disk in disks]
-                view = memoryview(data)
-                pieces.extend(
-                    hashlib.sha1(view[at : at + cut.piece_bytes], usedforsecurity=False).digest()
-                    for at in range(0, len(data), cut.piece_bytes)
-                )
-                whole.update(data)
-                for job in written:
-                    job.result()
-                extents.append(Extent(number, len(data), disks, sums))
-                done += len(data)
-                if progress is not None:
-                    progress(done, size)
-        after = os.fstat(source.fileno())
-        if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns) or (
-            after.st_size != size
-        ):
+        identity = FilmIdentity.of(source)
+        where = str(film.resolve())
+        for ingest in self._catalog.unfinished():
+            found = IngestPlan.from_json(ingest.plan)
+            if found is None:
+                continue
+            same = found.film == identity
+            if same and found.cut == cut and not restart:
+                return ingest.folder, found
+            if same or found.path == where:  # nobody will go on with that one any more
+                self._give_up(ingest.folder)
+        placed = self._policy.place(
+            -(-size // cut.extent_bytes), used, self._rng, capacity_bytes=capacity
+        )
+        placement = tuple(tuple(int(disk) for disk in disks) for disks in placed)
+        plan = IngestPlan(where, identity, cut, placement)
+        folder = secrets.token_hex(8)
+        self._catalog.begin_ingest(folder, plan.to_json(), time.time())
+        return folder, plan
+
+    def _take(self, source: BinaryIO, film: Path, folder: str, plan: IngestPlan) -> "_Taken":
+        size, cut = plan.film.size, plan.cut
+        known = {extent.number: extent for extent in self._catalog.ingested(folder)}
+        if known:
+            done = format_bytes(sum(extent.size for extent in known.values()))
+            self._notice(f"going on where an earlier add was stopped, after {done}")
+        taken = _Taken()
+        for number, disks in enumerate(plan.placement):
+            if self._stop():
+                raise IngestStopped("stopped: the next add of this film goes on from here")
+            wanted = min(cut.extent_bytes, size - taken.size)
+            data = source.read(wanted)
+            if len(data) < wanted:
+                raise FilmError(f"{film} became shorter while it was read: add it again")
+            old = known.get(number)
+            writing = self._writer.begin(folder, number, data, disks, old)
+            taken.hash(data, cut.piece_bytes)
+            extent = self._writer.finish(writing)
+            if extent != old:
+                self._catalog.note_ingested(folder, extent)
+            taken.extents.append(extent)
+            self._progress(taken.size, size)
+        facts = os.fstat(source.fileno())
+        if (facts.st_size, facts.st_mtime_ns) != (size, plan.film.mtime_ns):
             raise FilmError(f"{film} changed while it was read: add it again")
-        for disk in np.unique(placement).tolist():
-            self._flush_folder(disk)
+        self._writer.flush(folder, {disk for extent in taken.extents for disk in extent.disks})
+        return taken
+
+    def _title(
+        self, folder: str, plan: IngestPlan, label: str, file_name: str, taken: "_Taken"
+    ) -> Title:
         info = bencode(
             {
-                b"length": size,
+                b"length": plan.film.size,
                 b"name": file_name.encode("utf-8", "replace"),
-                b"piece length": cut.piece_bytes,
-                b"pieces": b"".join(pieces),
+                b"piece length": plan.cut.piece_bytes,
+                b"pieces": b"".join(taken.pieces),
             }
         )
         media = self._media
         return Title(
-            id=_title_id(label, {title.id for title in self._store.titles()}),
+            id=title_id(label, self._catalog.title_ids()),
             name=label,
-            folder=self._folder,
-            film_bytes=size,
+            folder=folder,
+            film_bytes=plan.film.size,
             duration=media.duration,
-            piece_bytes=cut.piece_bytes,
-            extent_bytes=cut.extent_bytes,
+            piece_bytes=plan.cut.piece_bytes,
+            extent_bytes=plan.cut.extent_bytes,
             info_hash=hashlib.sha1(info, usedforsecurity=False).hexdigest(),
-            sha256=whole.hexdigest(),
+            sha256=taken.whole.hexdigest(),
             info=info,
             timemap=bencode(media.timemap.to_bencodable()),
             media={
@@ -214,93 +234,29 @@ class _Ingest:
                 "height": media.height,
             },
             added=time.time(),
-            extents=tuple(extents),
+            extents=tuple(taken.extents),
         )
 
-    def _used_bytes(self) -> "np.typing.NDArray[np.int64]":
-        used = np.zeros(len(self._store.disk_rows), dtype=np.int64)
-        for title in self._store.titles():
-            for extent in title.extents:
-                used[list(extent.disks)] += extent.size
-        return used
-
-    def _make_folder(self, disk: int) -> None:
-        path = self._path(disk, 0).parent
-        try:
-            path.mkdir()
-        except OSError as error:
-            raise _disk_error(self._store.disk_paths[disk], error) from error
-
-    def _flush_folder(self, disk: int) -> None:
-        path = self._path(disk, 0).parent
-        try:
-            flush_directory(path)
-            flush_directory(path.parent)
-        except OSError as error:
-            raise _disk_error(self._store.disk_paths[disk], error) from error
-
-    def _write(self, disk: int, number: int, data: bytes, sums: bytes) -> None:
-        """Write one replica, make it durable, and see that it reads back as it was."""
-        path = self._path(disk, number)
-        try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
-            try:
-                view = memoryview(data)
-                while view:
-                    view = view[os.write(fd, view) :]
-                os.fsync(fd)
-                # Out of memory with it, so that what is read back comes from the disk.
-                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-                os.lseek(fd, 0, os.SEEK_SET)
-                with os.fdopen(fd, "rb", closefd=False) as file:
-                    same = sums_of(file.read()) == sums
-            finally:
-                os.close(fd)
-        except OSError as error:
-            raise _disk_error(self._store.disk_paths[disk], error) from error
-        if not same:
-            raise DiskError(
-                f"the disk {self._store.disk_paths[disk]} does not return what was written to it: "
-                "replace it"
-            )
-
-    def _path(self, disk: int, number: int) -> Path:
-        return extent_path(self._store.disk_paths[disk], self._folder, number)
+    def _give_up(self, folder: str) -> None:
+        """Remove what was written; what lies on a disk that is not there stays noted."""
+        self._catalog.abandon_ingest(folder)
+        clear_folder(self._catalog, self._paths, folder)
 
 
-def _disk_error(disk: Path, error: OSError) -> DiskError:
-    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return DiskError(f"the disk {disk} is full: free some space, then add the film again")
-    if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
-        return DiskError(f"the disk {disk} cannot be written to: {error.strerror}")
-    return DiskError(f"the disk {disk} failed: {error.strerror}")
+class _Taken:
+    """What is known of the part of a film that was read."""
 
+    def __init__(self) -> None:
+        self.size = 0
+        self.pieces: list[bytes] = []
+        self.whole = hashlib.sha256()
+        self.extents: list[Extent] = []
 
-def _clean_name(name: str) -> str:
-    """A name that can stand in a line, a table and a file name.
-
-    Raises:
-        FilmError: nothing of it can.
-    """
-    unprintable = {"Cc", "Cf", "Cs"}  # controls, invisible marks, halves of characters
-    kept = "".join(
-        c
-        for c in " ".join(name.split())
-        if c not in "/\\" and unicodedata.category(c) not in unprintable
-    )
-    cleaned = " ".join(kept.split()).strip(".")[:_MAX_NAME].strip()
-    if not cleaned:
-        raise FilmError(f"the name {name!r} cannot be used: give another with --name")
-    return cleaned
-
-
-def _title_id(name: str, taken: Container[str]) -> str:
-    """A short id for URLs, made of the name; numbered if the name is taken."""
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    base = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:48].strip("-") or "film"
-    if base not in taken:
-        return base
-    number = 2
-    while f"{base}-{number}" in taken:
-        number += 1
-    return f"{base}-{number}"
+    def hash(self, data: bytes, piece_bytes: int) -> None:
+        view = memoryview(data)
+        self.pieces.extend(
+            hashlib.sha1(view[at : at + piece_bytes], usedforsecurity=False).digest()
+            for at in range(0, len(data), piece_bytes)
+        )
+        self.whole.update(data)
+        self.size += len(data)

@@ -9,7 +9,7 @@ from typing import Final
 from vodserver.store.catalog import Catalog, Replica, Title
 from vodserver.store.layout import draft_path, extent_path, remove_folder
 
-__all__ = ["INGEST_AGE_SECONDS", "clear_debris", "clear_garbage", "remove_title"]
+__all__ = ["INGEST_AGE_SECONDS", "clear_debris", "clear_folder", "clear_garbage", "remove_title"]
 
 INGEST_AGE_SECONDS: Final = 7 * 24 * 3600.0
 """A film that was stopped on its way in and not resumed for a week is given up."""
@@ -33,7 +33,7 @@ def remove_title(catalog: Catalog, disk_paths: Mapping[int, Path], title_id: str
         StoreUsageError: there is no such title.
     """
     title = catalog.remove_title(title_id)
-    _clear_folder(catalog, disk_paths, title.folder)
+    clear_folder(catalog, disk_paths, title.folder)
     return title
 
 
@@ -56,26 +56,32 @@ def clear_debris(
         if not ingest.plan or now - ingest.begun > INGEST_AGE_SECONDS:
             catalog.abandon_ingest(ingest.folder)
     for folder in catalog.debris():
-        _clear_folder(catalog, disk_paths, folder)
+        clear_folder(catalog, disk_paths, folder)
     for replica in catalog.pending():
         if _clear_replica(catalog, disk_paths, replica):
             catalog.finish_write(*replica)
     clear_garbage(catalog, disk_paths)
 
 
-def clear_garbage(catalog: Catalog, disk_paths: Mapping[int, Path]) -> None:
+def clear_garbage(
+    catalog: Catalog, disk_paths: Mapping[int, Path], *, folder: str | None = None
+) -> None:
     """Remove the files of replicas that were moved away.
 
     Args:
-        catalog: as this thread has it; no other may place replicas meanwhile.
+        catalog: as this thread has it; no other may place replicas of these titles meanwhile.
         disk_paths: where each disk is that is there, by number.
+        folder: of the title to do it for; all of them if not given.
     """
     for replica in catalog.garbage():
+        if folder is not None and replica.folder != folder:
+            continue
         if _clear_replica(catalog, disk_paths, replica):
             catalog.forget_garbage(*replica)
 
 
-def _clear_folder(catalog: Catalog, disk_paths: Mapping[int, Path], folder: str) -> None:
+def clear_folder(catalog: Catalog, disk_paths: Mapping[int, Path], folder: str) -> None:
+    """Remove a folder that is debris, and strike it when it is gone from every disk."""
     gone = remove_folder(folder, disk_paths.values())
     if gone and _awaited(catalog) <= set(disk_paths):
         catalog.forget_debris(folder)

@@ -9,7 +9,7 @@ from vodserver.errors import DiskError
 from vodserver.store.layout import draft_path, extent_path, flush_directory
 from vodserver.store.sums import sums_of
 
-__all__ = ["FULL", "disk_error", "write_replica", "write_verified"]
+__all__ = ["FULL", "disk_error", "is_intact", "write_replica", "write_verified"]
 
 FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 """`errno` of a DiskError that says that the disk is full."""
@@ -80,6 +80,18 @@ def write_verified(disk: Path, path: Path, data: bytes, sums: bytes) -> None:
         raise disk_error(disk, error) from error
     if not same:
         raise DiskError(f"the disk {disk} does not return what was written to it: replace it")
+
+
+def is_intact(path: Path, size: int, sums: bytes) -> bool:
+    """Whether a file holds an extent as it was written; read from the disk, not from memory."""
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size != size:
+                return False
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            return sums_of(file.read(size + 1)) == sums
+    except OSError:
+        return False
 
 
 def disk_error(disk: Path, error: OSError) -> DiskError:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-__all__ = ["BadReplica", "DiskRow", "DiskState", "Extent", "Ingest", "Ingested", "Replica", "Title"]
+__all__ = ["BadReplica", "DiskRow", "DiskState", "Extent", "Ingest", "Replica", "Title"]
 
 DiskState = Literal["active", "draining", "lost", "retired"]
 """What a disk is to the store.
@@ -123,16 +123,3 @@ class Ingest:
     folder: str
     plan: str
     begun: float
-
-
-@dataclass(frozen=True, slots=True)
-class Ingested:
-    """An extent of an unfinished ingest that is durable on its disks.
-
-    Attributes:
-        extent: as it will be in the title.
-        pieces: SHA-1 of its pieces, 20 bytes each.
-    """
-
-    extent: Extent
-    pieces: bytes

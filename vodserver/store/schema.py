@@ -25,7 +25,6 @@ CREATE TABLE ingested (               -- extents of an ingest that are durable o
     size INTEGER NOT NULL,            -- bytes
     disks TEXT NOT NULL,              -- JSON list of disk numbers
     sums BLOB NOT NULL,               -- as in extents
-    pieces BLOB NOT NULL,             -- SHA-1 of its pieces, 20 bytes each
     PRIMARY KEY (folder, number)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE debris (folder TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;

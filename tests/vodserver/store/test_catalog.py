@@ -13,7 +13,6 @@ from vodserver.store.catalog import (
     DiskRow,
     Extent,
     Ingest,
-    Ingested,
     Replica,
     Title,
 )
@@ -248,8 +247,10 @@ def test_a_disk_is_added_and_changed(catalog, tmp_path):
 def test_a_number_is_never_used_twice(catalog, tmp_path):
     catalog.set_disk(1, state="retired")
 
-    with pytest.raises(StoreError, match="UNIQUE"):
+    with pytest.raises(StoreError, match="has the number 2, not 1"):
         catalog.add_disk(DiskRow(1, "another", tmp_path / "c"))
+    with pytest.raises(StoreError, match="UNIQUE"):
+        catalog.add_disk(DiskRow(2, "d1", tmp_path / "c"))
     assert [row.id for row in catalog.disks()] == ["d0", "d1"]
 
 
@@ -288,7 +289,7 @@ def test_a_state_that_does_not_exist_is_refused(catalog):
 def test_what_each_disk_holds_is_added_up(catalog):
     catalog.commit_title(film(extents=(Extent(0, 100, (0, 1), b""), Extent(1, 50, (1,), b""))))
     catalog.begin_ingest("x", "{}", 0.0)
-    catalog.note_ingested("x", Ingested(Extent(0, 7, (0,), b""), b""))
+    catalog.note_ingested("x", Extent(0, 7, (0,), b""))
 
     assert catalog.used_bytes() == {0: 107, 1: 150}
 
@@ -405,7 +406,7 @@ def test_a_title_that_is_not_there_cannot_be_removed(catalog):
 
 
 def test_the_progress_of_an_ingest_is_kept_until_it_ends(catalog, path):
-    done = [Ingested(Extent(n, 10 + n, (n, 1 - n), b"sums"), b"hash") for n in (0, 1)]
+    done = [Extent(n, 10 + n, (n, 1 - n), b"sums") for n in (0, 1)]
     catalog.begin_ingest("folder-of-film", '{"film": "x"}', 3.5)
     for step in done:
         catalog.note_ingested("folder-of-film", step)
@@ -414,15 +415,16 @@ def test_the_progress_of_an_ingest_is_kept_until_it_ends(catalog, path):
     with Catalog(path) as again:
         assert again.unfinished() == [Ingest("folder-of-film", '{"film": "x"}', 3.5)]
         assert again.ingested("folder-of-film") == done
-        again.cut_ingested("folder-of-film", 1)
-        assert again.ingested("folder-of-film") == done[:1]
+        moved = dataclasses.replace(done[1], disks=(1, 0))
+        again.note_ingested("folder-of-film", moved)
+        assert again.ingested("folder-of-film") == [done[0], moved]
         again.commit_title(film())
         assert (again.unfinished(), again.ingested("folder-of-film")) == ([], [])
 
 
 def test_an_ingest_that_is_given_up_is_debris(catalog):
     catalog.begin_ingest("x", "{}", 1.0)
-    catalog.note_ingested("x", Ingested(Extent(0, 1, (0,), b""), b""))
+    catalog.note_ingested("x", Extent(0, 1, (0,), b""))
 
     catalog.abandon_ingest("x")
 
