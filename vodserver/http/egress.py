@@ -33,6 +33,7 @@ class EgressCap:
         self._filled_at: float | None = None
         self._urgent: OrderedDict[int, int] = OrderedDict()
         self._patient: OrderedDict[int, int] = OrderedDict()
+        self._waiting_bytes = 0
         self._numbers = itertools.count(1)
 
     @property
@@ -55,13 +56,14 @@ class EgressCap:
             A number, by which `grant` will tell.
         """
         number = next(self._numbers)
+        self._waiting_bytes += count
         (self._urgent if urgent else self._patient)[number] = count
         return number
 
     def forget(self, number: int) -> None:
         """Wait no longer."""
-        self._urgent.pop(number, None)
-        self._patient.pop(number, None)
+        for queue in (self._urgent, self._patient):
+            self._waiting_bytes -= queue.pop(number, 0)
 
     def grant(self, now: float) -> list[int]:
         """The numbers of those who may send now, in their order; they wait no longer."""
@@ -71,6 +73,7 @@ class EgressCap:
         while self._level >= 0 and (queue := self._urgent or self._patient):
             number, count = queue.popitem(last=False)
             self._level -= count
+            self._waiting_bytes -= count
             granted.append(number)
         return granted
 
@@ -80,6 +83,11 @@ class EgressCap:
             return None
         self._fill(now)
         return now + max(-self._level, 0.0) / self.rate
+
+    def latest_time(self, now: float) -> float:
+        """When everyone who waits now will have had their turn, if no more urgent one comes."""
+        self._fill(now)
+        return now + max(self._waiting_bytes - self._level, 0.0) / self.rate
 
     def _fill(self, now: float) -> None:
         if self._filled_at is not None:

@@ -82,9 +82,13 @@ def sign_path(secret: bytes, path: str, expires: int, network: str | None = None
 
 def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     try:
-        return ipaddress.ip_network(text, strict=False)
+        network = ipaddress.ip_network(text, strict=False)
     except ValueError as error:
         raise LinkError(f"'{text}' is no network: write for example 192.0.2.0/24") from error
+    mapped = getattr(network.network_address, "ipv4_mapped", None)
+    if mapped is not None and network.prefixlen >= 96:  # RFC 4291, 2.5.5.2: it is IPv4 there
+        return ipaddress.ip_network((mapped, network.prefixlen - 96))
+    return network
 
 
 def _signature(secret: bytes, path: str, expires: str, network: str) -> str:

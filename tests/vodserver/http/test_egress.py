@@ -74,7 +74,10 @@ def test_nobody_overtakes_those_who_wait():
 def test_who_leaves_is_not_waited_for():
     cap = EgressCap(1e6)
     leaving, staying = cap.ask(CHUNK), cap.ask(CHUNK)
+    assert cap.latest_time(0.0) == pytest.approx((2 * CHUNK - 50_000) / 1e6)
     cap.forget(leaving)
+    cap.forget(leaving)
+    assert cap.latest_time(0.0) == pytest.approx((CHUNK - 50_000) / 1e6)
 
     assert cap.waiting == 1
     assert cap.grant(0.0) == [staying]
