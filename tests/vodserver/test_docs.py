@@ -10,7 +10,7 @@ import pytest
 from vodserver.cli import cli
 from vodserver.http.app import HttpServer
 from vodserver.settings import ServeSettings
-from vodserver.store.disks import DiskStatistics
+from vodserver.store.reading import DiskStatistics
 
 DOC = (Path(__file__).parents[2] / "docs" / "vodserver.md").read_text()
 

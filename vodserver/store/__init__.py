@@ -4,11 +4,12 @@ from vodserver.store.catalog import Extent, Title
 from vodserver.store.disks import Disk, RealDisk
 from vodserver.store.ingest import add_film
 from vodserver.store.layout import create_store
-from vodserver.store.store import Store, list_titles, open_store
+from vodserver.store.store import Ready, Store, list_titles, open_store
 
 __all__ = [
     "Disk",
     "Extent",
+    "Ready",
     "RealDisk",
     "Store",
     "Title",

@@ -1,255 +1,235 @@
 """Disks: every read of an extent that the server makes goes through one of these."""
 
-import asyncio
+import ctypes
+import mmap
 import os
-import queue
-import threading
-from collections import OrderedDict
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
 from vodserver.errors import DiskError
 from vodserver.store.layout import extent_path
 
-__all__ = ["Disk", "DiskStatistics", "ExtentKey", "RealDisk"]
+__all__ = ["Disk", "ExtentKey", "OpenFile", "RealDisk"]
 
-_OPEN_FILES: Final = 128
 _NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)
+_DIRECT: Final = getattr(os, "O_DIRECT", 0)
+_PAGE: Final = mmap.PAGESIZE
+_MAP_SHARED: Final = 1
+_PROT_READ: Final = 1
+
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [
+    *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int),
+    ctypes.c_longlong,
+]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+_MAP_FAILED: Final = ctypes.c_void_p(-1).value
 
 ExtentKey = tuple[str, int]
 """An extent on a disk: the folder of its title and its number."""
 
 
-@dataclass(frozen=True, slots=True)
-class DiskStatistics:
-    """What a disk did since it was opened.
+class OpenFile:
+    """A replica that is open for reading; closes itself when nobody holds it any more.
 
-    Attributes:
-        queued_bytes: what it was asked for and has not read yet.
-        resident_reads: reads that were answered from memory and cost the disk nothing.
-        disk_reads: reads that its thread had to make.
-        failed_reads: reads that failed.
-        read_bytes: bytes returned, from memory and from the disk.
+    Args:
+        path: the file.
+
+    Raises:
+        OSError: it cannot be opened.
     """
 
-    queued_bytes: int
-    resident_reads: int
-    disk_reads: int
-    failed_reads: int
-    read_bytes: int
+    __slots__ = ("_address", "fd", "size")
+
+    def __init__(self, path: Path) -> None:
+        self.fd = -1
+        self._address: int | None = None
+        self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        found = os.fstat(self.fd)
+        self.size = found.st_size
+        # mincore(2) tells the truth only to whoever may write the file or owns it.
+        if self.size and (found.st_uid == os.geteuid() or os.geteuid() == 0):
+            address = _libc.mmap(None, self.size, _PROT_READ, _MAP_SHARED, self.fd, 0)
+            if address != _MAP_FAILED:
+                self._address = address
+
+    def is_gone(self) -> bool:
+        """Whether the file was removed or replaced since: what is open is then no replica."""
+        return os.fstat(self.fd).st_nlink == 0
+
+    def in_memory(self, begin: int, stop: int) -> bool:
+        """Whether bytes [begin, stop) can be read without waiting for the disk; never blocks.
+
+        False also where that cannot be known.
+        """
+        if self._address is None or stop > self.size:
+            return False
+        first = begin // _PAGE * _PAGE
+        pages = -(-(stop - first) // _PAGE)
+        vector = ctypes.create_string_buffer(pages)
+        if _libc.mincore(self._address + first, stop - first, vector):
+            return False
+        return b"\0" not in vector.raw[:pages]
+
+    def read_now(self, begin: int, stop: int) -> memoryview | None:
+        """Bytes [begin, stop) if they can be had without waiting (preadv2(2), RWF_NOWAIT)."""
+        if not _NOWAIT:
+            return None
+        buffer = bytearray(stop - begin)
+        try:
+            count = os.preadv(self.fd, [buffer], begin, _NOWAIT)
+        except OSError:  # not resident, or a fault that the disk's own thread will meet and report
+            return None
+        return memoryview(buffer) if count == len(buffer) else None
+
+    def __del__(self) -> None:
+        if self._address is not None:
+            _libc.munmap(self._address, self.size)
+        if self.fd >= 0:
+            os.close(self.fd)
 
 
 class Disk(Protocol):
-    """One disk of the store, real, emulated or faulty."""
+    """One disk of the store, real, emulated or faulty.
 
-    @property
-    def queued_bytes(self) -> int:
-        """What it was asked for and has not read yet."""
-        ...
+    All but `peek` is called in the disk's own thread, one call at a time, and may block.
 
-    async def read(self, extent: ExtentKey, offset: int, length: int) -> memoryview:
+    Attributes:
+        path: its directory.
+        paged: what it reads is in the kernel's page cache afterwards, under the file that `file`
+            opens. False for a disk that is no plain directory: its bytes are copied.
+    """
+
+    path: Path
+    paged: bool
+
+    def read(
+        self, extent: ExtentKey, offset: int, length: int, *, direct: bool = False
+    ) -> memoryview:
         """Read a part of an extent.
 
+        Args:
+            extent: which.
+            offset: first byte.
+            length: how many bytes.
+            direct: from the disk itself, whatever is in memory.
+
         Returns:
-            Exactly `length` bytes, unverified.
+            Exactly `length` bytes, unverified, valid until the next read.
 
         Raises:
             DiskError: the extent is missing or shorter, or the disk failed.
         """
         ...
 
-    def statistics(self) -> DiskStatistics:
-        """What it did since it was opened."""
+    def file(self, extent: ExtentKey) -> OpenFile:
+        """Open the replica of an extent; asked for only of a paged disk.
+
+        Raises:
+            DiskError: it cannot be opened.
+        """
+        ...
+
+    def peek(self, extent: ExtentKey, offset: int, length: int) -> memoryview | None:
+        """What a disk that is not paged has in a memory of its own; None if it must read."""
         ...
 
     def close(self) -> None:
-        """Stop; reads that wait fail with DiskError."""
+        """Let go of everything."""
         ...
-
-
-class _OpenFile:
-    """A descriptor that closes itself when neither the cache nor a read holds it any more."""
-
-    __slots__ = ("fd",)
-
-    def __init__(self, path: Path) -> None:
-        self.fd = -1
-        self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-
-    def is_gone(self) -> bool:
-        """Whether the file was removed or replaced since: what is open is then no replica."""
-        return os.fstat(self.fd).st_nlink == 0
-
-    def __del__(self) -> None:
-        if self.fd >= 0:
-            os.close(self.fd)
-
-
-@dataclass(slots=True)
-class _Job:
-    loop: asyncio.AbstractEventLoop
-    done: "asyncio.Future[memoryview]"
-    extent: ExtentKey
-    offset: int
-    length: int
-    begun: bool = False
-    """The thread is at it: from here it loads the disk even if nobody waits for it any more."""
-    queued: bool = True
-    """It counts in the disk's queue."""
 
 
 class RealDisk:
-    """A directory on a disk, read by one thread: one read at a time, in the order of asking.
-
-    A disk that is asked for two things at once seeks between them, so it is not. What the kernel
-    already has in memory is read at once, without the thread (preadv2(2), RWF_NOWAIT), and does
-    not count in the queue: it is no load on the disk.
+    """A directory on a disk.
 
     Args:
-        path: the disk's directory.
+        path: the directory.
     """
+
+    paged = True
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._files: OrderedDict[ExtentKey, _OpenFile] = OrderedDict()
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._queued = 0
-        self._resident = 0
-        self._from_disk = 0
-        self._failed = 0
-        self._bytes = 0
-        self._closed = False
-        self._files_lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._last: tuple[ExtentKey, OpenFile] | None = None
+        self._buffer = bytearray()
+        self._aligned: mmap.mmap | None = None
 
-    @property
-    def queued_bytes(self) -> int:
-        """What the thread was asked for and has not read yet."""
-        return self._queued
-
-    def statistics(self) -> DiskStatistics:
-        """What it did since it was opened."""
-        return DiskStatistics(
-            self._queued, self._resident, self._from_disk, self._failed, self._bytes
-        )
-
-    async def read(self, extent: ExtentKey, offset: int, length: int) -> memoryview:
+    def read(
+        self, extent: ExtentKey, offset: int, length: int, *, direct: bool = False
+    ) -> memoryview:
         """Read a part of an extent; see `Disk.read`."""
-        if self._closed:
-            raise DiskError(f"the disk {self.path} is closed")
-        found = self._resident_read(extent, offset, length)
-        if found is not None:
-            self._resident += 1
-            self._bytes += length
-            return found
-        loop = asyncio.get_running_loop()
-        job = _Job(loop, loop.create_future(), extent, offset, length)
-        self._queued += length
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="disk reader", daemon=True)
-            self._thread.start()
-        self._jobs.put(job)
+        file = self.file(extent)
         try:
-            data = await job.done
-        except DiskError:
-            self._failed += 1
-            raise
-        except asyncio.CancelledError:
-            if not job.begun:
-                self._leave_queue(job)
-            raise
-        self._from_disk += 1
-        self._bytes += length
-        return data
+            count, view = (self._read_direct if direct else self._read_paged)(
+                file, extent, offset, length
+            )
+        except OSError as error:
+            raise DiskError(
+                f"cannot read {extent_path(self.path, *extent)}: {error.strerror}"
+            ) from error
+        if count < length:
+            raise DiskError(f"{extent_path(self.path, *extent)} is shorter than it was written")
+        return view[:length]
 
-    def close(self) -> None:
-        """Stop the thread after the read that it is in; the reads behind it fail."""
-        self._closed = True
-        if self._thread is not None:
-            self._jobs.put(None)
-            self._thread.join()
-            self._thread = None
-        with self._files_lock:
-            self._files.clear()
-
-    def _resident_read(self, extent: ExtentKey, offset: int, length: int) -> memoryview | None:
-        """The bytes if all of them are in memory now; None if the disk has to be asked."""
-        with self._files_lock:
-            file = self._files.get(extent)
-        # Opening may touch the disk: only the thread does it, and only then are we quick here.
-        if file is None or not _NOWAIT:
-            return None
-        buffer = bytearray(length)
-        try:
-            if file.is_gone():
-                return None
-            count = os.preadv(file.fd, [buffer], offset, _NOWAIT)
-        except OSError:  # not resident, or a fault that the thread will meet and report
-            return None
-        return memoryview(buffer) if count == length else None
-
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            if job.done.cancelled():
-                continue
-            job.begun = True
-            result: memoryview | DiskError
-            if self._closed:
-                result = DiskError(f"the disk {self.path} is closed")
-            else:
-                try:
-                    result = self._blocking_read(job.extent, job.offset, job.length)
-                except DiskError as error:
-                    result = error
-                except Exception as error:  # noqa: BLE001 - a dead thread would hang every read
-                    reason = getattr(error, "strerror", None) or error
-                    result = DiskError(f"cannot read from {self.path}: {reason}")
-            try:
-                job.loop.call_soon_threadsafe(self._settle, job, result)
-            except RuntimeError:
-                continue  # the loop ended before its read did: nobody waits for it any more
-
-    def _blocking_read(self, extent: ExtentKey, offset: int, length: int) -> memoryview:
-        file = self._open(extent)
-        buffer = bytearray(length)
-        view = memoryview(buffer)
-        have = 0
-        while have < length:
-            count = os.preadv(file.fd, [view[have:]], offset + have)
-            if count == 0:
-                raise DiskError(f"{extent_path(self.path, *extent)} is shorter than it was written")
-            have += count
-        return view
-
-    def _open(self, extent: ExtentKey) -> _OpenFile:
-        with self._files_lock:
-            file = self._files.get(extent)
-            if file is not None and not file.is_gone():
-                self._files.move_to_end(extent)
-                return file
+    def file(self, extent: ExtentKey) -> OpenFile:
+        """Open the replica of an extent; see `Disk.file`."""
+        # What is read next is most often the rest of what was read last.
+        if self._last is not None and self._last[0] == extent and not self._last[1].is_gone():
+            return self._last[1]
         path = extent_path(self.path, *extent)
+        self._last = None
         try:
-            file = _OpenFile(path)
+            file = OpenFile(path)
         except OSError as error:
             raise DiskError(f"cannot open {path}: {error.strerror}") from error
-        with self._files_lock:
-            self._files[extent] = file
-            while len(self._files) > _OPEN_FILES:
-                self._files.popitem(last=False)
+        self._last = extent, file
         return file
 
-    def _settle(self, job: _Job, result: memoryview | DiskError) -> None:
-        """Tell who waits, in the event loop."""
-        self._leave_queue(job)
-        if job.done.done():
-            return
-        if isinstance(result, DiskError):
-            job.done.set_exception(result)
-        else:
-            job.done.set_result(result)
+    def peek(self, extent: ExtentKey, offset: int, length: int) -> memoryview | None:  # noqa: ARG002 - the kernel is this disk's memory
+        """Nothing: the kernel is this disk's memory."""
+        return None
 
-    def _leave_queue(self, job: _Job) -> None:
-        if job.queued:
-            job.queued = False
-            self._queued -= job.length
+    def close(self) -> None:
+        """Let go of everything."""
+        self._last = None
+
+    def _read_paged(
+        self, file: OpenFile, _: ExtentKey, offset: int, length: int
+    ) -> tuple[int, memoryview]:
+        if len(self._buffer) < length:
+            self._buffer = bytearray(length)
+        view = memoryview(self._buffer)
+        return _fill(file.fd, view[:length], offset), view
+
+    def _read_direct(
+        self, file: OpenFile, extent: ExtentKey, offset: int, length: int
+    ) -> tuple[int, memoryview]:
+        """Past the page cache where the file system can do that, else with that part dropped."""
+        wanted = -(-length // _PAGE) * _PAGE
+        if self._aligned is None or len(self._aligned) < wanted:
+            self._aligned = mmap.mmap(-1, wanted)
+        view = memoryview(self._aligned)
+        with suppress(OSError):  # EINVAL: no such thing here; other faults come again below
+            flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | _DIRECT
+            fd = os.open(extent_path(self.path, *extent), flags)
+            try:
+                if _DIRECT:
+                    return _fill(fd, view[:wanted], offset), view
+            finally:
+                os.close(fd)
+        os.posix_fadvise(file.fd, offset, length, os.POSIX_FADV_DONTNEED)
+        return _fill(file.fd, view[:length], offset), view
+
+
+def _fill(fd: int, view: memoryview, offset: int) -> int:
+    """Read until the view is full or the file ends; how many bytes."""
+    have = 0
+    while have < len(view):
+        count = os.preadv(fd, [view[have:]], offset + have)
+        if count == 0:
+            break
+        have += count
+    return have

@@ -1,17 +1,18 @@
 """A store, opened: its titles, and verified reads of them from whichever replica is best."""
 
-import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
 from vodserver.errors import DiskError, ReadError
-from vodserver.scheduling import Scheduler, ShortestQueue
+from vodserver.scheduling import SCHEDULERS, DiskLoad
+from vodserver.store.array import DiskArray
 from vodserver.store.catalog import CATALOG_NAME, Catalog, DiskRow, Extent, Title
-from vodserver.store.disks import Disk, DiskStatistics, RealDisk
+from vodserver.store.disks import Disk, ExtentKey, OpenFile, RealDisk
 from vodserver.store.events import (
+    DiskChanged,
     ReplicaBad,
     StoreEvent,
     TitleAdded,
@@ -19,18 +20,18 @@ from vodserver.store.events import (
     TitleRemoved,
 )
 from vodserver.store.layout import StoreLock, extent_path, find_disks
+from vodserver.store.memory import Memory
+from vodserver.store.reading import ArraySettings, DiskStatistics, Wanted
 from vodserver.store.removal import clear_debris
-from vodserver.store.sums import SUM_SPAN, matches
+from vodserver.store.sums import SUM_SPAN
 
-__all__ = ["MAX_READ_BYTES", "Store", "StoreStatistics", "list_titles", "open_store"]
+__all__ = ["MAX_READ_BYTES", "Ready", "Store", "StoreStatistics", "list_titles", "open_store"]
 
 MAX_READ_BYTES: Final = 4 * 1024 * 1024
 """The most that one `Store.read` may ask for: whoever wants more reads on when it has been sent."""
 
-READ_TIMEOUT_SECONDS: Final = 10.0
-"""Far beyond any queue that serves viewers in time, and short of what makes a player give up."""
-
 _CHECK_BYTES: Final = 16 * SUM_SPAN
+_MOST_TRIES: Final = 3
 
 _log = logging.getLogger(__name__)
 
@@ -48,13 +49,32 @@ class StoreStatistics:
     bad_replicas: int
 
 
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A part of a film that can be sent now, verified.
+
+    Attributes:
+        file: the open replica, for sendfile(2); None where the bytes are in `view`.
+        offset: where in the file the part begins.
+        size: bytes of it.
+        disk: number of the disk that it lies on.
+        view: its bytes, where there is no file to send from.
+    """
+
+    file: OpenFile | None
+    offset: int
+    size: int
+    disk: int
+    view: memoryview | None = None
+
+
 class Store:
     """The films of one store. Made by `open_store`.
 
     Attributes:
         path: its directory.
         catalog: its catalog.
-        disk_rows: every disk that it was made with.
+        disk_rows: every disk that it has.
         disk_paths: where each disk is that is there, by number.
         on_bad_replica: called with title, extent and disk number when a replica turns out bad.
     """
@@ -66,22 +86,32 @@ class Store:
         lock: StoreLock,
         *,
         disk_paths: Mapping[int, Path],
-        disks: Mapping[int, Disk],
-        scheduler: Scheduler,
-        read_timeout: float,
+        make_disk: Callable[[Path], Disk],
+        scheduler: str,
+        reading: ArraySettings,
     ) -> None:
         self.path = path
         self.catalog = catalog
         self.disk_rows: list[DiskRow] = catalog.disks()
-        self.disk_paths = disk_paths
+        self.disk_paths: dict[int, Path] = dict(disk_paths)
         self.on_bad_replica: Callable[[Title, Extent, int], None] | None = None
         self._lock = lock
-        self._disks = disks
-        self._scheduler = scheduler
-        self._read_timeout = read_timeout
-        self._bad: set[tuple[str, int, int]] = set()
+        self._make_disk = make_disk
         self._titles = {title.id: title for title in catalog.titles()}
+        self._ids = {title.folder: title.id for title in self._titles.values()}
+        self._bad = {
+            (bad.replica.folder, bad.replica.number, bad.replica.disk) for bad in catalog.bad()
+        }
         self._listeners: list[Callable[[StoreEvent], None]] = []
+        self._memory = Memory()
+        self._sources: dict[ExtentKey, int] = {}
+        self._array = DiskArray(
+            {number: make_disk(disk) for number, disk in self.disk_paths.items()},
+            SCHEDULERS.create(scheduler, disks=tuple(self.disk_paths)),
+            reading,
+            learn=self._learn,
+            fault=self._note_bad,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -91,10 +121,12 @@ class Store:
 
     def close(self) -> None:
         """Stop the disks and let other processes have the store."""
-        for disk in self._disks.values():
-            disk.close()
+        self._array.close()
+        self._memory.clear()
         self.catalog.close()
         self._lock.close()
+
+    # --- titles
 
     def titles(self) -> list[Title]:
         """Every title, in the order in which they were added."""
@@ -108,12 +140,14 @@ class Store:
         """Take notice of a title that was just committed to the catalog, or changed there."""
         known = title.id in self._titles
         self._titles[title.id] = title
+        self._ids[title.folder] = title.id
         self._tell(TitleChanged(title) if known else TitleAdded(title))
 
     def exclude(self, title_id: str) -> None:
         """Take notice of a title that was just removed from the catalog."""
         title = self._titles.pop(title_id, None)
         if title is not None:
+            self._ids.pop(title.folder, None)
             self._tell(TitleRemoved(title))
 
     def subscribe(self, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
@@ -128,22 +162,133 @@ class Store:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
+    # --- disks and replicas
+
+    def statistics(self) -> StoreStatistics:
+        """What the disks did."""
+        return StoreStatistics(self._array.statistics(), len(self._bad))
+
+    def load(self, number: int) -> DiskLoad | None:
+        """What a disk has to do; None if it is not there or does not answer."""
+        return self._array.load(number)
+
+    def attach_disk(self, row: DiskRow, path: Path) -> None:
+        """Begin to use a disk that was added to the catalog, or that is there again."""
+        self.disk_rows = [each for each in self.disk_rows if each.number != row.number]
+        self.disk_rows = sorted([*self.disk_rows, row], key=lambda each: each.number)
+        if row.number in self.disk_paths:
+            self._array.detach(row.number)
+        self.disk_paths[row.number] = path
+        self._array.attach(row.number, self._make_disk(path))
+        self._tell(DiskChanged(row.number))
+
+    def detach_disk(self, number: int) -> None:
+        """Use a disk no longer: it is gone, or about to go."""
+        if self.disk_paths.pop(number, None) is not None:
+            self._array.detach(number)
+            self._tell(DiskChanged(number))
+
+    def replica_path(self, title: Title, extent: Extent, number: int) -> Path | None:
+        """Where the replica on this disk lies; None if the disk is not there."""
+        disk = self.disk_paths.get(number)
+        return None if disk is None else extent_path(disk, title.folder, extent.number)
+
     def bad_replicas(self) -> set[tuple[str, int, int]]:
         """The replicas known to be bad: folder, extent number, disk number."""
         return set(self._bad)
 
     def mark_good(self, title: Title, extent: Extent, number: int) -> None:
         """Trust a replica again that was remade."""
+        self._memory.forget((title.folder, extent.number), number)
         self._bad.discard((title.folder, extent.number, number))
 
-    def _tell(self, event: StoreEvent) -> None:
-        for listener in tuple(self._listeners):
-            listener(event)
+    async def check_replica(
+        self, title: Title, extent: Extent, number: int, *, from_disk: bool = False
+    ) -> bool:
+        """Whether the whole replica on this disk is there and is what was written.
 
-    def statistics(self) -> StoreStatistics:
-        """What the disks did."""
-        return StoreStatistics(
-            {number: disk.statistics() for number, disk in self._disks.items()}, len(self._bad)
+        Those who want to watch go first. One that is not good is noted as bad, unless its disk is
+        not there or does not answer; one that is good is trusted again.
+
+        Args:
+            title: whose.
+            extent: which extent.
+            number: the disk.
+            from_disk: ask the disk itself, whatever is in memory.
+        """
+        for begin in range(0, extent.size, _CHECK_BYTES):
+            stop = min(begin + _CHECK_BYTES, extent.size)
+            wanted = _wanted(title, extent, begin, stop, background=True, direct=from_disk)
+            try:
+                await self._array.read(wanted, (number,))
+            except DiskError:
+                return False
+        self._bad.discard((title.folder, extent.number, number))
+        return True
+
+    # --- reading
+
+    def ready(self, title: Title, at: int, end: int) -> Ready | None:
+        """What of bytes [at, end) of a film can be sent without waiting: a part from `at` on.
+
+        Args:
+            title: which film.
+            at: first byte, inside the film.
+            end: one past the last; what is returned ends no later, nor beyond the extent.
+
+        Returns:
+            None: a disk has to be asked, with `fetch`.
+        """
+        extent, begin, stop = self._part(title, at, end)
+        key = (title.folder, extent.number)
+        last = self._sources.get(key)
+        for number in extent.disks if last is None else (last, *extent.disks):
+            if (*key, number) in self._bad:
+                continue
+            ready = self._ready_on(number, title.folder, extent, begin, stop)
+            if ready is not None:
+                return ready
+        return None
+
+    def note_resident(self, disk: int, size: int) -> None:
+        """Count bytes that were sent without asking the disk that they lie on."""
+        self._array.note_resident(disk, 1, size)
+
+    async def fetch(self, title: Title, at: int, end: int, *, background: bool = False) -> Ready:
+        """Wait for bytes [at, end) of a film, as far as one extent goes.
+
+        Raises:
+            ReadError: no replica of the extent holds what was written.
+        """
+        extent, begin, stop = self._part(title, at, end)
+        key = (title.folder, extent.number)
+        good = [n for n in extent.disks if (*key, n) not in self._bad]
+        fault = "none of its disks is there"
+        # What is known to be bad may still be good where it matters: the last resort.
+        for numbers in filter(None, (good, [n for n in extent.disks if n not in good])):
+            for _ in range(_MOST_TRIES):
+                # Only a disk that is not paged must hand over its bytes.
+                paged = all((d := self._array.disk(n)) is None or d.paged for n in numbers)
+                wanted = _wanted(title, extent, begin, stop, background=background, keep=not paged)
+                try:
+                    number, data = await self._array.read(wanted, numbers)
+                except DiskError as error:
+                    fault = str(error)
+                    break
+                if data is not None:
+                    part = data[begin - wanted.low : stop - wanted.low]
+                    return Ready(None, begin, len(part), number, part)
+                file = self._memory.ready(
+                    key, number, begin, stop, size=extent.size, sums=extent.sums
+                )
+                if file is not None:
+                    return Ready(file, begin, stop - begin, number)
+            else:
+                # Memory is so short that nothing stays in it: hand over the bytes themselves.
+                return await self._fetch_bytes(title, extent, begin, stop, numbers)
+        raise ReadError(
+            f"extent {extent.number} of '{title.id}' cannot be read from any of its "
+            f"{len(extent.disks)} disks: {fault}"
         )
 
     async def read(self, title: Title, start: int, end: int) -> memoryview:
@@ -166,74 +311,107 @@ class Store:
         ]
         return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
 
-    async def read_extent(self, title: Title, extent: Extent, begin: int, stop: int) -> memoryview:
+    async def read_extent(
+        self, title: Title, extent: Extent, begin: int, stop: int, *, background: bool = False
+    ) -> memoryview:
         """Bytes [begin, stop) of an extent, verified, from the best replica that holds them.
 
         Raises:
             ReadError: none does.
         """
-        for number in self._ranked(title, extent):
-            data = await self._try_replica(title, extent, number, begin, stop)
+        first = extent.number * title.extent_bytes
+        found = None if background else self.ready(title, first + begin, first + stop)
+        for _ in range(_MOST_TRIES):
+            found = found or await self.fetch(
+                title, first + begin, first + stop, background=background
+            )
+            data = found.view
+            if data is None and found.file is not None:
+                data = found.file.read_now(begin, stop)
             if data is not None:
                 return data
-        raise ReadError(
-            f"extent {extent.number} of '{title.id}' cannot be read from any of its "
-            f"{len(extent.disks)} disks"
-        )
+            found = None
+        ready = await self._fetch_bytes(title, extent, begin, stop, extent.disks)
+        assert ready.view is not None
+        return ready.view
 
-    async def check_replica(self, title: Title, extent: Extent, number: int) -> bool:
-        """Whether the whole replica on this disk is there and is what was written."""
-        for begin in range(0, extent.size, _CHECK_BYTES):
-            stop = min(begin + _CHECK_BYTES, extent.size)
-            # What is in memory is read without waiting: let those who want to watch go first.
-            await asyncio.sleep(0)
-            if await self._try_replica(title, extent, number, begin, stop) is None:
-                return False
-        return True
+    def _part(self, title: Title, at: int, end: int) -> tuple[Extent, int, int]:
+        """The extent that holds a byte, as it lies now, and the part of it up to `end`."""
+        current = self._titles.get(title.id, title)
+        extent = current.extents[at // current.extent_bytes]
+        first = extent.number * current.extent_bytes
+        return extent, at - first, min(end - first, extent.size)
 
-    def replica_path(self, title: Title, extent: Extent, number: int) -> Path | None:
-        """Where the replica on this disk lies; None if the disk is not there."""
-        disk = self.disk_paths.get(number)
-        return None if disk is None else extent_path(disk, title.folder, extent.number)
-
-    def _ranked(self, title: Title, extent: Extent) -> list[int]:
-        """The disks to try, best first; replicas known to be bad are a last resort."""
-        there = [number for number in extent.disks if number in self._disks]
-        queues = [self._disks[number].queued_bytes for number in there]
-        ranked = [there[n] for n in self._scheduler.order(queues)]
-        return sorted(ranked, key=lambda n: (title.folder, extent.number, n) in self._bad)
-
-    async def _try_replica(
-        self, title: Title, extent: Extent, number: int, begin: int, stop: int
-    ) -> memoryview | None:
-        disk = self._disks.get(number)
+    def _ready_on(
+        self, number: int, folder: str, extent: Extent, begin: int, stop: int
+    ) -> Ready | None:
+        disk, key = self._array.disk(number), (folder, extent.number)
         if disk is None:
             return None
-        # Checksums cover whole spans: read those, and cut out what was asked for.
-        low = begin // SUM_SPAN * SUM_SPAN
-        high = min(-(-stop // SUM_SPAN) * SUM_SPAN, extent.size)
-        replica = (title.folder, extent.number, number)
+        if not disk.paged:
+            view = disk.peek(key, begin, stop - begin)
+            return None if view is None else Ready(None, begin, len(view), number, view)
         try:
-            async with asyncio.timeout(self._read_timeout):
-                data = await disk.read((title.folder, extent.number), low, high - low)
-            fault = "" if matches(data, low, extent.sums) else "its checksum does not match"
-        except TimeoutError:
-            fault = f"the disk did not answer within {self._read_timeout:g} s"
+            file = self._memory.ready(key, number, begin, stop, size=extent.size, sums=extent.sums)
         except DiskError as error:
-            fault = str(error)
-        if not fault:
-            self._bad.discard(replica)
-            return data[begin - low : stop - low]
-        if replica not in self._bad:
-            self._bad.add(replica)
-            _log.warning(
-                "bad replica: extent %d of '%s' on disk %d: %s",
-                *(extent.number, title.id, number, fault),
-            )
-            if self.on_bad_replica is not None:
-                self.on_bad_replica(title, extent, number)
-            self._tell(ReplicaBad(title, extent, number, fault))
-        return None
+            self._note_bad(key, number, str(error))
+            return None
+        return None if file is None else Ready(file, begin, stop - begin, number)
+
+    async def _fetch_bytes(
+        self, title: Title, extent: Extent, begin: int, stop: int, numbers: Iterable[int]
+    ) -> Ready:
+        wanted = _wanted(title, extent, begin, stop, keep=True)
+        try:
+            number, data = await self._array.read(wanted, tuple(numbers))
+        except DiskError as error:
+            raise ReadError(
+                f"extent {extent.number} of '{title.id}' cannot be read: {error}"
+            ) from error
+        assert data is not None
+        part = data[begin - wanted.low : stop - wanted.low]
+        return Ready(None, begin, len(part), number, part)
+
+    def _learn(self, key: ExtentKey, number: int, low: int, high: int, file: OpenFile) -> None:
+        self._memory.learn(key, number, low, high, file)
+        self._sources[key] = number
+
+    def _note_bad(self, key: ExtentKey, number: int, fault: str) -> None:
+        """A replica is missing, short, unreadable or rotten."""
+        self._memory.forget(key, number)
+        if self._sources.get(key) == number:
+            del self._sources[key]
+        title = self._titles.get(self._ids.get(key[0], ""))
+        if title is None or number not in title.extents[key[1]].disks:
+            return  # it was removed, or has moved, meanwhile
+        replica = (*key, number)
+        if replica in self._bad:
+            return
+        self._bad.add(replica)
+        _log.warning(
+            "bad replica: extent %d of '%s' on disk %d: %s", key[1], title.id, number, fault
+        )
+        if self.on_bad_replica is not None:
+            self.on_bad_replica(title, title.extents[key[1]], number)
+        self._tell(ReplicaBad(title, title.extents[key[1]], number, fault))
+
+    def _tell(self, event: StoreEvent) -> None:
+        for listener in tuple(self._listeners):
+            listener(event)
+
+
+def _wanted(
+    title: Title,
+    extent: Extent,
+    begin: int,
+    stop: int,
+    *,
+    background: bool = False,
+    direct: bool = False,
+    keep: bool = False,
+) -> Wanted:
+    key = (title.folder, extent.number)
+    return Wanted(key, extent.size, extent.sums, begin, stop, background, direct, keep)
 
 
 def _cut(title: Title, start: int, end: int) -> Iterator[tuple[Extent, int, int]]:
@@ -251,19 +429,19 @@ def open_store(
     path: Path,
     *,
     make_disk: Callable[[Path], Disk] = RealDisk,
-    scheduler: Scheduler | None = None,
-    read_timeout: float = READ_TIMEOUT_SECONDS,
+    scheduler: str = "lazy",
+    reading: ArraySettings | None = None,
 ) -> Store:
     """Open a store for the exclusive use of this process, and clear away what a crash left.
 
     Args:
         path: its directory.
         make_disk: makes the reader of a disk's directory.
-        scheduler: which replica to read; shortest queue if not given.
-        read_timeout: seconds after which a disk that does not answer is passed over.
+        scheduler: name of the policy that decides which replica is read, and when.
+        reading: how disks are read.
 
     Raises:
-        StoreUsageError: there is no store, or one of another format.
+        StoreUsageError: there is no store, one of another format, or no such scheduler.
         StoreError: another process uses it, or it is damaged.
     """
     # The catalog first: without one there is no store, and a lock file would be litter.
@@ -274,15 +452,14 @@ def open_store(
             catalog.migrate()
             paths = find_disks(catalog.disks(), catalog.store_id)
             clear_debris(catalog, paths)
-            disks = {number: make_disk(disk) for number, disk in paths.items()}
             return Store(
                 path,
                 catalog,
                 lock,
                 disk_paths=paths,
-                disks=disks,
-                scheduler=scheduler or ShortestQueue(),
-                read_timeout=read_timeout,
+                make_disk=make_disk,
+                scheduler=scheduler,
+                reading=reading or ArraySettings(),
             )
         except BaseException:
             lock.close()

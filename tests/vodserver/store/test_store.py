@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import shutil
 import threading
 
@@ -11,39 +12,37 @@ from hypothesis import strategies as st
 
 from tests.vodserver.conftest import flip_byte, unlock
 from vodserver.errors import DiskError, ReadError
+from vodserver.scheduling import SCHEDULERS
 from vodserver.store import list_titles
-from vodserver.store.disks import DiskStatistics
+from vodserver.store.disks import OpenFile, RealDisk
 from vodserver.store.layout import extent_path
+from vodserver.store.reading import ArraySettings
 from vodserver.store.store import MAX_READ_BYTES
 from vodserver.store.sums import SUM_SPAN
 
 
-class FileDisk:
-    """A disk that reads its files at once, has whatever queue a test gives it, and keeps a log."""
+class LoggingDisk(RealDisk):
+    """A real disk that keeps a log, fails when a test wants it to, and waits for its gate."""
 
     def __init__(self, path):
-        self.path = path
-        self.queued_bytes = 0
+        super().__init__(path)
         self.log = []
         self.fault = None
+        self.gate = threading.Event()
+        self.gate.set()
 
-    async def read(self, extent, offset, length):
+    def read(self, extent, offset, length, *, direct=False):
         self.log.append((extent[1], offset, length))
+        self.gate.wait(10)
         if self.fault is not None:
             raise self.fault
-        try:
-            data = extent_path(self.path, *extent).read_bytes()[offset : offset + length]
-        except OSError as error:
-            raise DiskError(str(error)) from error
-        if len(data) < length:
-            raise DiskError("shorter than it was written")
-        return memoryview(data)
+        return super().read(extent, offset, length, direct=direct)
 
-    def statistics(self):
-        return DiskStatistics(self.queued_bytes, 0, len(self.log), 0, 0)
 
-    def close(self):
-        self.path = None
+class CopyingDisk(LoggingDisk):
+    """The same, but what it reads is not in the page cache."""
+
+    paged = False
 
 
 @pytest.fixture
@@ -51,16 +50,27 @@ def film(pristine):
     return pristine.film.read_bytes()
 
 
-@pytest.fixture
-def opened(home):
-    with home.open(make_disk=FileDisk) as store:
+@pytest.fixture(params=[LoggingDisk, CopyingDisk])
+def opened(home, request):
+    with home.open(make_disk=request.param) as store:
         yield store
 
 
-@pytest.fixture(scope="module")
-def shared(pristine):
+async def until(condition, *, seconds=5.0):
+    """Wait for what a disk's thread does."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - a thread sets no event of ours
+            await asyncio.sleep(0.002)
+
+
+def disk_of(store, number) -> LoggingDisk:
+    return store._array.disk(number)
+
+
+@pytest.fixture(scope="module", params=[LoggingDisk, CopyingDisk])
+def shared(pristine, request):
     """The pristine store, opened once for tests that only read."""
-    with pristine.open(make_disk=FileDisk) as store:
+    with pristine.open(make_disk=request.param) as store:
         yield store
 
 
@@ -102,7 +112,7 @@ def test_whatever_happens_to_one_replica_of_each_extent_the_film_is_whole(
             for at in range(0, len(film), 100_000)
         ]
 
-    with home.open(make_disk=FileDisk) as store:
+    with home.open(make_disk=LoggingDisk) as store:
         assert b"".join(asyncio.run(read_all(store))) == film
     shutil.rmtree(folder)
 
@@ -132,7 +142,7 @@ async def test_what_no_replica_has_is_refused_never_made_up(home, film, kind):
         damage(home.replica(1, copy), kind, SUM_SPAN + 5)
     first = home.title.extent_bytes
 
-    with home.open(make_disk=FileDisk) as store:
+    with home.open(make_disk=LoggingDisk) as store:
         with pytest.raises(ReadError, match="extent 1 of 'clock' cannot be read"):
             await store.read(home.title, first + SUM_SPAN, first + SUM_SPAN + 10)
 
@@ -142,56 +152,196 @@ async def test_what_no_replica_has_is_refused_never_made_up(home, film, kind):
 
 
 async def test_a_broken_disk_is_passed_over(opened, home, film):
-    opened._disks[home.title.extents[0].disks[0]].fault = DiskError("I/O error")
+    disk_of(opened, home.title.extents[0].disks[0]).fault = DiskError("I/O error")
 
     assert await opened.read(home.title, 0, 1000) == film[:1000]
 
 
-async def test_a_disk_that_hangs_is_passed_over(home, film):
-    go = threading.Event()
-    with home.open(read_timeout=0.02) as store:
+@pytest.mark.parametrize("kind", [LoggingDisk, CopyingDisk])
+@pytest.mark.parametrize("scheduler", SCHEDULERS.names())
+@pytest.mark.parametrize("first_to_come_to", [0, 1])
+async def test_disks_that_hang_are_passed_over(home, film, kind, scheduler, first_to_come_to):
+    reading = ArraySettings(stall_seconds=0.02)
+    with home.open(make_disk=kind, scheduler=scheduler, reading=reading) as store:
         extent = home.title.extents[0]
-        hanging = store._disks[extent.disks[0]]
-        original = hanging._blocking_read
-        hanging._blocking_read = lambda *arguments: (go.wait(10), original(*arguments))[1]
+        for number in extent.disks:
+            disk_of(store, number).gate.clear()
+        asking = asyncio.create_task(store.read(home.title, 0, 1000))
+        await until(lambda: sum(len(disk_of(store, n).log) for n in extent.disks) >= 2)
+        await until(lambda: sum(d.stalled for d in store.statistics().disks.values()) == 2)
+        good = extent.disks[first_to_come_to]
+        bad = extent.disks[1 - first_to_come_to]
+        disk_of(store, good).gate.set()
 
+        assert await asking == film[:1000]
+        assert store.statistics().disks[bad].stalled
+        assert store.load(bad) is None
+        assert store.statistics().bad_replicas == 0  # slow is not wrong
+
+        disk_of(store, bad).gate.set()
+        await until(lambda: not store.statistics().disks[bad].stalled)
+        assert store.load(bad) is not None
+
+
+async def test_a_film_whose_only_disks_hang_fails_in_time_and_plays_when_they_come_to(home, film):
+    reading = ArraySettings(stall_seconds=0.01, read_timeout_seconds=0.05)
+    with home.open(make_disk=LoggingDisk, reading=reading) as store:
+        disks = [disk_of(store, number) for number in home.title.extents[0].disks]
+        for disk in disks:
+            disk.gate.clear()
+
+        with pytest.raises(ReadError, match=r"no disk answered within 0\.05 s"):
+            await store.read(home.title, 0, 1000)
+
+        for disk in disks:
+            disk.gate.set()
         assert await store.read(home.title, 0, 1000) == film[:1000]
-        assert store.statistics().bad_replicas == 1
-        assert hanging.queued_bytes > 0
-
-        go.set()
+        assert store.statistics().bad_replicas == 0
 
 
-async def test_the_replica_with_the_shorter_queue_is_read(opened, home):
-    first, second = (opened._disks[number] for number in home.title.extents[0].disks)
-    first.queued_bytes, second.queued_bytes = 10, 5
-    await opened.read(home.title, 0, 10)
-    assert (len(first.log), len(second.log)) == (0, 1)
-
-    first.queued_bytes = 1
-    await opened.read(home.title, 0, 10)
-    assert (len(first.log), len(second.log)) == (1, 1)
-
-
-async def test_only_the_spans_that_are_needed_are_read(opened, home):
+async def test_a_read_goes_on_to_the_end_of_the_extent(opened, home):
+    extent = home.title.extents[0]
     await opened.read(home.title, SUM_SPAN + 3, SUM_SPAN + 4)
+    last = home.title.extents[-1]
+    await opened.read(home.title, home.title.film_bytes - 1, home.title.film_bytes)
 
-    logs = [entry for disk in opened._disks.values() for entry in disk.log]
-    assert logs == [(0, SUM_SPAN, SUM_SPAN)]
+    logs = [entry for n in opened.disk_paths for entry in disk_of(opened, n).log]
+    assert logs[0] == (0, SUM_SPAN, SUM_SPAN)
+    read = sorted(entry for entry in logs if entry[0] == 0)
+    assert sum(length for _, _, length in read) == extent.size - SUM_SPAN
+    assert (last.number, last.size // SUM_SPAN * SUM_SPAN, last.size % SUM_SPAN) in logs
 
 
-async def test_a_bad_replica_is_told_once_and_then_tried_last(opened, home, caplog):
+@pytest.mark.parametrize(("prefetch", "spans"), [(0, 1), (1, 2), (SUM_SPAN, 2)])
+async def test_how_far_a_read_goes_on_can_be_set(home, prefetch, spans):
+    reading = ArraySettings(prefetch_bytes=prefetch)
+    with home.open(make_disk=LoggingDisk, reading=reading) as store:
+        await store.read(home.title, 0, 10)
+        await until(lambda: sum(d.disk_reads for d in store.statistics().disks.values()) >= 1)
+
+        done = store.statistics().disks.values()
+        assert sum(disk.read_bytes for disk in done) == spans * SUM_SPAN
+
+
+async def test_what_is_in_memory_costs_the_disks_nothing(home, film):
+    with home.open(make_disk=LoggingDisk) as store:
+        assert store.ready(home.title, 0, 1000) is None
+        await store.fetch(home.title, 0, 1000)
+        reads = sum(len(disk_of(store, n).log) for n in store.disk_paths)
+
+        ready = store.ready(home.title, 5, 1000)
+
+        assert (ready.offset, ready.size) == (5, 995)
+        assert os.pread(ready.file.fd, ready.size, ready.offset) == film[5:1000]
+        assert sum(len(disk_of(store, n).log) for n in store.disk_paths) == reads
+        store.note_resident(ready.disk, ready.size)
+        disks = store.statistics().disks.values()
+        assert sum(disk.resident_reads for disk in disks) == 1
+        assert sum(disk.resident_bytes for disk in disks) == 995
+
+
+async def test_a_replica_that_is_removed_is_never_sent_from_memory(home):
+    with home.open(make_disk=LoggingDisk) as store:
+        await store.fetch(home.title, 0, 1000)
+        assert store.ready(home.title, 0, 1000) is not None
+        for copy in (0, 1):
+            home.replica(0, copy).unlink()
+
+        assert store.ready(home.title, 0, 1000) is None
+        with pytest.raises(ReadError):
+            await store.fetch(home.title, 0, 1000)
+
+
+async def test_rot_in_memory_that_was_never_verified_is_noticed(home, film):
+    """Whoever opens the store finds pages that another process read, perhaps wrong ones."""
+    rotten = home.title.extents[0].disks[0]
+    flip_byte(home.replica(0, 0), 700)
+    with home.open(make_disk=LoggingDisk) as store:
+        store._memory.learn((home.title.folder, 0), rotten, 0, 0, OpenFile(home.replica(0, 0)))
+        store._sources[home.title.folder, 0] = rotten
+
+        assert store.ready(home.title, 0, 1000) is None
+        assert store.bad_replicas() == {(home.title.folder, 0, rotten)}
+        assert await store.read(home.title, 0, 1000) == film[:1000]
+
+
+async def test_many_who_want_the_same_are_served_by_one_read(opened, home, film):
+    number, other = home.title.extents[0].disks
+    for each in (number, other):
+        disk_of(opened, each).gate.clear()
+    wanting = [
+        asyncio.create_task(opened.read(home.title, at, at + 100)) for at in range(0, 5000, 500)
+    ]
+    await asyncio.sleep(0)
+    for each in (number, other):
+        disk_of(opened, each).gate.set()
+
+    assert await asyncio.gather(*wanting) == [film[at : at + 100] for at in range(0, 5000, 500)]
+    logs = disk_of(opened, number).log + disk_of(opened, other).log
+    assert len([entry for entry in logs if entry[1] == 0]) == 1
+
+
+async def test_a_disk_that_goes_hands_its_reads_to_the_others(opened, home, film):
+    first, second = home.title.extents[0].disks
+    for number in (first, second):
+        disk_of(opened, number).gate.clear()
+    asking = asyncio.create_task(opened.read(home.title, 0, 1000))
+    await asyncio.sleep(0)
+    gone = disk_of(opened, first)
+    disk_of(opened, second).gate.set()
+    opened.detach_disk(first)
+
+    assert await asking == film[:1000]
+    assert first not in opened.statistics().disks
+    gone.gate.set()
+    row = next(row for row in opened.disk_rows if row.number == first)
+    opened.attach_disk(row, home.disks[first])
+    opened.detach_disk(second)
+    assert await opened.read(home.title, 0, 1000) == film[:1000]
+
+
+async def test_what_nobody_waits_for_any_more_is_not_read(opened, home):
+    numbers = home.title.extents[0].disks
+    for number in opened.disk_paths:
+        disk_of(opened, number).gate.clear()
+    first = [
+        asyncio.create_task(opened.read(home.title, extent.number * home.title.extent_bytes, at))
+        for extent in home.title.extents
+        for at in [extent.number * home.title.extent_bytes + 1]
+    ]
+    await asyncio.sleep(0)
+    for task in first:
+        task.cancel()
+    await asyncio.gather(*first, return_exceptions=True)
+    for number in opened.disk_paths:
+        disk_of(opened, number).gate.set()
+
+    await opened.read(home.title, 0, 1)
+    assert sum(s.queued_reads for s in opened.statistics().disks.values()) == 0
+    assert numbers == home.title.extents[0].disks
+
+
+async def test_a_bad_replica_is_told_once_and_then_tried_last(home, caplog):
+    with home.open(make_disk=CopyingDisk, scheduler="shortest-queue") as opened:
+        await bad_replica_is_told_once(opened, home, caplog)
+
+
+async def bad_replica_is_told_once(opened, home, caplog):
     told = []
-    opened.on_bad_replica = lambda title, extent, disk: told.append((title.id, extent.number, disk))
+
+    def listen(event):
+        told.append((event.title.id, event.extent.number, event.disk, event.fault))
+
+    opened.subscribe(listen)
     number = home.title.extents[0].disks[0]
-    bad = opened._disks[number]
+    bad = disk_of(opened, number)
     bad.fault = DiskError("I/O error")
 
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             await opened.read(home.title, 0, 10)
 
-    assert told == [("clock", 0, number)]
+    assert told == [("clock", 0, number, "I/O error")]
     assert [record.message for record in caplog.records] == [
         f"bad replica: extent 0 of 'clock' on disk {number}: I/O error"
     ]
@@ -202,9 +352,10 @@ async def test_a_bad_replica_is_told_once_and_then_tried_last(opened, home, capl
 async def test_a_replica_that_reads_well_again_is_good_again(opened, home):
     extent = home.title.extents[0]
     number = extent.disks[0]
-    opened._disks[number].fault = DiskError("cable")
-    await opened.read(home.title, 0, 10)
-    opened._disks[number].fault = None
+    disk_of(opened, number).fault = DiskError("cable")
+    assert not await opened.check_replica(home.title, extent, number)
+    assert opened.statistics().bad_replicas == 1
+    disk_of(opened, number).fault = None
 
     assert await opened.check_replica(home.title, extent, number)
     assert opened.statistics().bad_replicas == 0
@@ -237,6 +388,7 @@ async def test_real_disks_serve_the_whole_film(home, film):
 
     assert data == film
     assert sum(disk.read_bytes for disk in statistics.disks.values()) == len(film)
+    assert sum(disk.failed_reads for disk in statistics.disks.values()) == 0
 
 
 def leave_debris(home, folder):

@@ -1,0 +1,128 @@
+"""What of the extents can go out at once: open here, in the kernel's memory, and verified.
+
+The kernel's page cache is the only cache, and every process that serves can send from it. A part
+of a replica is verified when it comes from the disk; it stays so while the kernel keeps it, and
+has to be verified again after it was found to have gone.
+"""
+
+import resource
+from collections import OrderedDict
+from typing import Final
+
+from vodserver.errors import DiskError
+from vodserver.store.disks import ExtentKey, OpenFile
+from vodserver.store.sums import SUM_SPAN, matches
+
+__all__ = ["Memory", "raise_open_files_limit"]
+
+_OPEN_FILES: Final = 4096
+
+
+class _Entry:
+    __slots__ = ("file", "verified")
+
+    def __init__(self, file: OpenFile) -> None:
+        self.file = file
+        self.verified = 0
+        """One bit for each checksum span."""
+
+
+class Memory:
+    """The replicas that this process has open, and which of their spans it knows to be right.
+
+    Used from one thread.
+
+    Args:
+        open_files: most replicas open at a time; the one that was used least recently goes.
+    """
+
+    def __init__(self, open_files: int = _OPEN_FILES) -> None:
+        self._limit = open_files
+        self._entries: OrderedDict[tuple[ExtentKey, int], _Entry] = OrderedDict()
+
+    def ready(
+        self, key: ExtentKey, disk: int, begin: int, stop: int, *, size: int, sums: bytes
+    ) -> OpenFile | None:
+        """The open replica if bytes [begin, stop) of it are in memory and verified.
+
+        Never waits for a disk. What is in memory but was never verified here is verified now.
+
+        Args:
+            key: the extent.
+            disk: whose replica.
+            begin: first byte.
+            stop: one past the last.
+            size: bytes of the extent.
+            sums: its checksums.
+
+        Raises:
+            DiskError: what is in memory is not what was written.
+        """
+        entry = self._entries.get((key, disk))
+        if entry is None:
+            return None
+        file = entry.file
+        if file.is_gone():
+            del self._entries[key, disk]
+            return None
+        bits = _bits(begin, stop)
+        if not file.in_memory(begin, stop):
+            entry.verified &= ~bits
+            return None
+        if entry.verified & bits != bits:
+            low = begin // SUM_SPAN * SUM_SPAN
+            high = min(-(-stop // SUM_SPAN) * SUM_SPAN, size)
+            data = file.read_now(low, high)
+            if data is None:
+                return None
+            if not matches(data, low, sums):
+                raise DiskError("its checksum does not match")
+            entry.verified |= bits
+        self._entries.move_to_end((key, disk))
+        return file
+
+    def learn(
+        self, key: ExtentKey, disk: int, low: int, high: int, file: OpenFile | None = None
+    ) -> None:
+        """Note that bytes [low, high), whole spans, have just come from the disk and are right.
+
+        Args:
+            key: the extent.
+            disk: whose replica.
+            low: first byte.
+            high: one past the last.
+            file: the replica, opened; needed where it is not open here yet.
+        """
+        entry = self._entries.get((key, disk))
+        if entry is None or (file is not None and entry.file is not file and entry.file.is_gone()):
+            if file is None:
+                return
+            entry = self._entries[key, disk] = _Entry(file)
+            while len(self._entries) > self._limit:
+                self._entries.popitem(last=False)
+        entry.verified |= _bits(low, high)
+
+    def has(self, key: ExtentKey, disk: int) -> bool:
+        """Whether the replica is open here."""
+        return (key, disk) in self._entries
+
+    def forget(self, key: ExtentKey, disk: int) -> None:
+        """Close a replica here: it is bad, or it has moved."""
+        self._entries.pop((key, disk), None)
+
+    def clear(self) -> None:
+        """Close everything."""
+        self._entries.clear()
+
+
+def _bits(begin: int, stop: int) -> int:
+    """The bits of the spans that bytes [begin, stop) touch."""
+    first = begin // SUM_SPAN
+    return ((1 << (-(-stop // SUM_SPAN) - first)) - 1) << first
+
+
+def raise_open_files_limit() -> None:
+    """Let this process have as many files and connections open as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
