@@ -4,6 +4,7 @@ from toast.common.errors import ToastError, UsageError
 
 __all__ = [
     "AllocationError",
+    "CalibrationError",
     "ControlError",
     "ControlUsageError",
     "DiskError",
@@ -44,6 +45,23 @@ class IngestStopped(StoreError):  # noqa: N818 - nothing is wrong: someone wante
 
 class DiskError(StoreError, OSError):
     """A disk cannot be read or written: missing, full, read-only or broken."""
+
+
+class CalibrationError(StoreError):
+    """What was measured does not say how fast a disk is."""
+
+
+class TargetError(DiskError):
+    """A disk did not take what was written to it.
+
+    Args:
+        disk: its number.
+        message: why.
+    """
+
+    def __init__(self, disk: int, message: str) -> None:
+        super().__init__(message)
+        self.disk = disk
 
 
 class ReadError(StoreError, OSError):
