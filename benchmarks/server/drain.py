@@ -7,6 +7,7 @@ and a comparison would be one of wrk with itself. Here the body is discarded in 
 Runs as a program: prints what wrk's script prints.
 """
 
+import itertools
 import json
 import select
 import socket
@@ -33,6 +34,7 @@ class _Connection:
         self.left = 0  # bytes of the body; 0 while the header is awaited
         self.head = b""
         self.begun = 0.0
+        self.is_last = False  # the server will close after this answer
 
     def ask(self, request: bytes, now: float) -> None:
         self.begun, self.head = now, b""
@@ -59,6 +61,7 @@ class _Connection:
             if b" 206 " not in fields[:16] or b"content-length: %d" % size not in fields:
                 raise ValueError
             self.left = size - len(body)
+            self.is_last = b"\r\nconnection: close" in fields
         if self.left:
             try:
                 got = self.socket.recv_into(
@@ -73,12 +76,68 @@ class _Connection:
         return taken, not self.left
 
 
+class _Load:
+    """All connections, and what came over them."""
+
+    def __init__(self, address: tuple[str, int], requests: list[bytes], size: int) -> None:
+        self.latencies: list[float] = []
+        self.received = self.errors = 0
+        self._address = address
+        self._requests = itertools.cycle(requests)
+        self._size = size
+        self._poll = select.epoll()
+        self._open: dict[int, _Connection] = {}
+
+    def connect(self) -> None:
+        one = _Connection(self._address)
+        number = one.socket.fileno()
+        self._open[number] = one
+        self._poll.register(number, select.EPOLLIN)
+        one.ask(next(self._requests), time.perf_counter())
+
+    def run(self, seconds: float) -> float:
+        """Ask and read for so long, or until no connection is left; seconds that it took."""
+        begun = now = time.perf_counter()
+        while now < begun + seconds and self._open:
+            for number, _ in self._poll.poll(_POLL_SECONDS):
+                try:
+                    self._read(number)
+                except (OSError, ValueError):
+                    self.errors += 1
+                    if number in self._open:
+                        self._close(number)
+            now = time.perf_counter()
+        return now - begun
+
+    def close(self) -> None:
+        for number in list(self._open):
+            self._close(number)
+        self._poll.close()
+
+    def _read(self, number: int) -> None:
+        one = self._open[number]
+        taken, whole = one.read(self._size)
+        self.received += taken
+        if not whole:
+            return
+        now = time.perf_counter()
+        self.latencies.append(now - one.begun)
+        if one.is_last:  # nginx closes after 1,000 requests, unless told otherwise
+            self._close(number)
+            self.connect()
+        else:
+            one.ask(next(self._requests), now)
+
+    def _close(self, number: int) -> None:
+        self._poll.unregister(number)
+        self._open.pop(number).socket.close()
+
+
 def run(
     url: str, *, size: int, film_bytes: int, connections: int, seconds: float, seed: int
 ) -> dict[str, float]:
     """Load a server for so many seconds; what wrk's script prints, in seconds and bytes."""
     parts = urlsplit(url)
-    address = (str(parts.hostname), int(parts.port or 80))
     places = np.random.default_rng(seed).integers(0, (film_bytes - size) // _ALIGNED + 1, _REQUESTS)
     requests = [
         (
@@ -87,38 +146,17 @@ def run(
         ).encode()
         for start in (places * _ALIGNED).tolist()
     ]
-    poll = select.epoll()
-    opened = [_Connection(address) for _ in range(connections)]
-    by_number = {one.socket.fileno(): one for one in opened}
-    latencies: list[float] = []
-    asked = received = errors = 0
-    begun = now = time.perf_counter()
-    for number, one in by_number.items():
-        poll.register(number, select.EPOLLIN)
-        one.ask(requests[asked % _REQUESTS], now)
-        asked += 1
-    while now < begun + seconds and by_number:
-        for number, _ in poll.poll(_POLL_SECONDS):
-            one = by_number[number]
-            try:
-                taken, whole = one.read(size)
-                received += taken
-                if whole:
-                    now = time.perf_counter()
-                    latencies.append(now - one.begun)
-                    one.ask(requests[asked % _REQUESTS], now)
-                    asked += 1
-            except (OSError, ValueError):
-                errors += 1
-                poll.unregister(number)
-                by_number.pop(number).socket.close()
-        now = time.perf_counter()
-    for one in by_number.values():
-        one.socket.close()
-    p50, p99 = np.percentile(latencies or [float(seconds)], (50, 99)).tolist()
+    load = _Load((str(parts.hostname), int(parts.port or 80)), requests, size)
+    try:
+        for _ in range(connections):
+            load.connect()
+        took = load.run(seconds)
+    finally:
+        load.close()
+    p50, p99 = np.percentile(load.latencies or [float(seconds)], (50, 99)).tolist()
     none = {"connect": 0, "write": 0, "status": 0, "timeout": 0}
-    measured = {"requests": len(latencies), "bytes": received, "seconds": now - begun}
-    return {**measured, "p50": p50, "p99": p99, "read": errors, **none}
+    measured = {"requests": len(load.latencies), "bytes": load.received, "seconds": took}
+    return {**measured, "p50": p50, "p99": p99, "read": load.errors, **none}
 
 
 def main() -> None:

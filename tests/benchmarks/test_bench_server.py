@@ -228,6 +228,9 @@ class Handler(BaseHTTPRequestHandler):
         self.server.asked.add((int(first), size))
         self.send_response(self.server.status)
         self.send_header("Content-Length", str(size))
+        self.server.answers += 1
+        if self.server.answers % self.server.closes_after == 0:
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(bytes(size))
 
@@ -239,6 +242,7 @@ class Handler(BaseHTTPRequestHandler):
 def film_server():
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.asked, server.status = set(), HTTPStatus.PARTIAL_CONTENT
+        server.answers, server.closes_after = 0, 1_000_000
         server.handle_error = lambda *_: None  # the load leaves in the middle of an answer
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -264,6 +268,14 @@ def test_the_load_counts_whole_ranges_and_every_byte(film_server):
     assert {start % 16_384 for start, _ in film_server.asked} == {0}
     assert {size for _, size in film_server.asked} == {SIZE}
     assert max(start for start, _ in film_server.asked) <= FILM_BYTES - SIZE
+
+
+def test_a_server_may_close_a_connection_after_an_answer(film_server):
+    """As nginx does, unless it is told otherwise, after 1,000 requests: that is no error."""
+    film_server.closes_after = 2
+    summary = drain(film_server)
+    assert summary["requests"] > 4
+    assert summary["read"] == 0
 
 
 def test_the_load_sees_answers_that_are_no_ranges(film_server):
