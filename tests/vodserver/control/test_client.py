@@ -108,11 +108,10 @@ def test_a_server_that_answers_nonsense_is_an_error_in_words(answer, message):
 
 def test_a_server_that_does_not_accept_is_given_up(store_path, monkeypatch):
     monkeypatch.setattr("vodserver.control.address._CONNECT_SECONDS", 0.01)
-    with bind(store_path) as bound:
+    with bind(store_path) as bound, contextlib.ExitStack() as held:
         bound.listen(0)
-        with contextlib.ExitStack() as held:
-            with pytest.raises(ControlError, match="cannot reach the server"):
-                _connect_often(store_path, held)
+        with pytest.raises(ControlError, match="cannot reach the server"):
+            _connect_often(store_path, held)
 
 
 def _connect_often(path, held):
