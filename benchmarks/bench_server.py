@@ -1,6 +1,6 @@
 """The VoD server beside nginx: random ranges of a cached film, same cores, rounds interleaved.
 
-What is measured, how, and what came out stands in docs/benchmarks.md.
+What is measured, and how, stands in docs/benchmarks.md.
 """
 
 import itertools
