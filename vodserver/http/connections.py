@@ -5,22 +5,44 @@ operator.
 """
 
 import asyncio
+import contextlib
+import os
 import socket
-import struct
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final, cast
 
-__all__ = ["Gate", "HttpStatistics"]
+from vodserver.errors import ReadError
+from vodserver.http.counted import CountedTransport
+from vodserver.http.fast import MAX_HEAD_BYTES, FastPath, FastRequest
+from vodserver.http.limits import AddressLimit
+from vodserver.http.sender import FilmSource, Pacer, Sending
+from vodserver.store import Title
 
-_TCP_INFO: Final = getattr(socket, "TCP_INFO", None)
-_BYTES_ACKED: Final = 120  # offset of tcpi_bytes_acked in struct tcp_info (Linux 4.1 and later)
-_TCP_INFO_BYTES: Final = 256
+__all__ = ["Gate", "HttpStatistics", "Timeouts"]
+
+_SWEEP_SECONDS: Final = 0.25
 
 _FULL: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n"
     b"Content-Length: 0\r\n\r\n"
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """How long clients may dawdle, in seconds.
+
+    Attributes:
+        header_seconds: a new connection must have asked something whole by then.
+        keepalive_seconds: between two requests.
+        send_seconds: without taking any of what waits for it.
+    """
+
+    header_seconds: float
+    keepalive_seconds: float
+    send_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +65,20 @@ class HttpStatistics:
 class Gate:
     """Lets connections in, one protocol for each; a factory for `loop.create_server`.
 
+    A connection is answered by the fast path as long as its requests are of that shape. From the
+    first that is not, aiohttp has it.
+
     Args:
         make_protocol: makes aiohttp's protocol.
         limit: most connections at a time.
-        header_timeout: seconds in which a new connection must have sent something whole enough
-            to be answered.
+        timeouts: how long clients may dawdle.
+        admit: asked with a new client's address whether it may connect; told by `leave` when it
+            went. None: everybody may.
+        fast: recognises the requests that need no detour; None: there are no such.
+        source: where the films are that the fast path sends.
+        chunk_bytes: most handed to a socket before others have their turn.
+        observe: told of every answer of the fast path: the request, the client's address, bytes of
+            the film that were sent, seconds.
     """
 
     def __init__(
@@ -55,29 +86,47 @@ class Gate:
         make_protocol: Callable[[], asyncio.Protocol],
         *,
         limit: int,
-        header_timeout: float,
+        timeouts: Timeouts,
+        fast: FastPath | None = None,
+        source: FilmSource | None = None,
+        chunk_bytes: int = 512 * 1024,
+        admit: AddressLimit | None = None,
+        observe: Callable[[FastRequest, str, int, float], None] | None = None,
     ) -> None:
-        self._make_protocol = make_protocol
+        self.make_protocol = make_protocol
+        self.timeouts = timeouts
+        self.fast = fast
+        self.source = source
+        self.chunk_bytes = chunk_bytes
+        self.observe = observe
+        self.admit = admit
         self._limit = limit
-        self._header_timeout = header_timeout
         self._open: set[_Connection] = set()
         self._refusals: set[_Refusal] = set()
         self._empty = asyncio.Event()
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._closing = False
         self._sent = 0
         self._accepted = 0
         self._refused = 0
 
     def __call__(self) -> asyncio.Protocol:
         """The protocol of a new connection."""
-        if len(self._open) >= self._limit:
-            self._refused += 1
-            refusal = _Refusal(self)
-            self._refusals.add(refusal)
-            return refusal
+        if len(self._open) >= self._limit or self._closing:
+            return self.refuse()
         self._accepted += 1
-        connection = _Connection(self, self._make_protocol(), self._header_timeout)
+        connection = _Connection(self)
         self._open.add(connection)
+        if self._sweeping is None:
+            self._sweep_later()
         return connection
+
+    def refuse(self) -> "_Refusal":
+        """A protocol that tells a client to come back later."""
+        self._refused += 1
+        refusal = _Refusal(self)
+        self._refusals.add(refusal)
+        return refusal
 
     def statistics(self) -> HttpStatistics:
         """What was done so far; bytes that still wait in our own memory are not counted."""
@@ -97,14 +146,44 @@ class Gate:
         if not self._open and not self._refusals:
             self._empty.set()
 
-    async def close(self) -> None:
-        """Cut every connection that is left, and wait until the last is gone."""
+    async def close(self, *, grace_seconds: float = 0.0) -> None:
+        """Cut every connection that is left, and wait until the last is gone.
+
+        Args:
+            grace_seconds: answers of the fast path that are under way get so long to end.
+        """
+        self._closing = True
         self._empty.clear()
-        left: list[_Connection | _Refusal] = [*self._open, *self._refusals]
-        for connection in left:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        for connection in [each for each in self._open if not each.is_sending]:
             connection.cut()
+        if any(each.is_sending for each in self._open):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(grace_seconds):
+                    await self._empty.wait()
+        left: list[_Connection | _Refusal] = [*self._open, *self._refusals]
+        for last in left:
+            last.cut()
         if self._open or self._refusals:
             await self._empty.wait()
+
+    @property
+    def closing(self) -> bool:
+        """Whether connections end with the answer that they are at."""
+        return self._closing
+
+    def _sweep_later(self) -> None:
+        self._sweeping = asyncio.get_running_loop().call_later(_SWEEP_SECONDS, self._sweep)
+
+    def _sweep(self) -> None:
+        """Cut those who dawdle. One timer for all: thousands of connections cost no timer each."""
+        self._sweeping = None
+        now = asyncio.get_running_loop().time()
+        for connection in [each for each in self._open if each.is_late(now)]:
+            connection.cut()
+        if self._open:
+            self._sweep_later()
 
 
 class _Refusal(asyncio.Protocol):
@@ -129,105 +208,280 @@ class _Refusal(asyncio.Protocol):
 
 
 class _Connection(asyncio.Protocol):
-    """One connection: aiohttp's protocol behind it, the counted transport before it."""
+    """One connection: the fast path, until a request is not for it; then aiohttp's protocol."""
 
-    def __init__(self, gate: Gate, inner: asyncio.Protocol, header_timeout: float) -> None:
+    def __init__(self, gate: Gate) -> None:
         self._gate = gate
-        self._inner = inner
-        self._header_timeout = header_timeout
-        self._transport: _CountedTransport | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+        self._inner: asyncio.Protocol | None = None
+        self._transport: CountedTransport | None = None
+        self._deadline: float | None = None
+        self._buffer = bytearray()
+        self._socket: socket.socket | None = None
+        self._sending: Sending | None = None
+        self._request: FastRequest | None = None
+        self._began = 0.0
+        self._peer = ""
+        self._entered = False
+        self._sent = 0
+        self._reading = True
+        self._ends = False
+        self._drained: asyncio.Future[None] | None = None
+        self._ended: asyncio.Future[None] | None = None
 
     @property
     def waiting_bytes(self) -> int:
         """Bytes written that the kernel has not taken yet."""
         return 0 if self._transport is None else int(self._transport.get_write_buffer_size())
 
+    @property
+    def is_sending(self) -> bool:
+        """Whether an answer of the fast path is under way."""
+        return self._sending is not None
+
+    def is_late(self, now: float) -> bool:
+        """Whether the client has dawdled for too long."""
+        if self._inner is not None and self._transport is not None and self._transport.written:
+            return False  # something was answered, or is being: aiohttp's own clock runs
+        return self._deadline is not None and now >= self._deadline
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = _CountedTransport(cast("asyncio.Transport", transport), self._gate)
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._header_timeout, self._cut_if_silent)
-        self._inner.connection_made(cast("asyncio.Transport", self._transport))
+        plain = cast("asyncio.Transport", transport)
+        self._transport = CountedTransport(plain, self._gate.count, self)
+        self._deadline = self._loop.time() + self._gate.timeouts.header_seconds
+        peer = transport.get_extra_info("peername")
+        self._peer = str(peer[0]) if isinstance(peer, tuple) else ""
+        if self._gate.admit is not None:
+            self._entered = self._gate.admit.enter(self._peer)
+            if not self._entered:
+                refusal = self._gate.refuse()
+                plain.set_protocol(refusal)
+                self._gate.leave(self)
+                refusal.connection_made(plain)
+                return
+        if self._gate.fast is None or transport.get_extra_info("sslcontext") is not None:
+            self._hand_over()
 
     def data_received(self, data: bytes) -> None:
-        self._inner.data_received(data)
+        if self._inner is not None:
+            self._inner.data_received(data)
+            return
+        self._buffer += data
+        if self._sending is None:
+            self._next()
+        elif len(self._buffer) > MAX_HEAD_BYTES and self._transport is not None:
+            # Who sends on before the answer is through waits until it is.
+            self._reading = False
+            self._transport.pause_reading()
 
     def eof_received(self) -> bool | None:
-        return self._inner.eof_received()
+        if self._inner is not None:
+            return self._inner.eof_received()
+        self._ends = True
+        return self._sending is not None  # what was asked for is still sent
 
     def pause_writing(self) -> None:
-        self._inner.pause_writing()
+        if self._inner is not None:
+            self._inner.pause_writing()
 
     def resume_writing(self) -> None:
-        self._inner.resume_writing()
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+        if self._inner is not None:
+            self._inner.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._sending is not None:
+            self._sending.cancel()
+            if self._inner is None:
+                self._observe()
+            self._sending = None
+            exc = exc or ConnectionAbortedError()
+        for waiting in (self._drained, self._ended):
+            if waiting is not None and not waiting.done():
+                waiting.set_exception(ConnectionResetError("the client is gone"))
         if self._transport is not None:
             self._transport.settle(exc)
             self._transport = None
-        self._inner.connection_lost(exc)
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        if self._inner is not None:
+            self._inner.connection_lost(exc)
+        if self._entered and self._gate.admit is not None:
+            self._gate.admit.leave(self._peer)
         self._gate.leave(self)
 
     def cut(self) -> None:
         if self._transport is not None:
             self._transport.abort()
 
-    def _cut_if_silent(self) -> None:
-        # Something was answered, or is being: from here aiohttp's own keep-alive clock runs.
-        if self._transport is not None and self._transport.written == 0:
+    def own_socket(self) -> socket.socket | None:
+        """The connection's socket, for writing past the transport; None once it is closed.
+
+        A duplicate, since event loops keep the transport's own to themselves.
+        """
+        if self._socket is None and self._transport is not None:
+            found = self._transport.get_extra_info("socket")
+            if found is None or self._transport.is_closing():
+                return None
+            self._socket = socket.socket(fileno=os.dup(found.fileno()))
+            self._socket.setblocking(False)
+        return self._socket
+
+    async def drained(self) -> None:
+        """Wait until the kernel has all that was written to the transport.
+
+        Raises:
+            ConnectionError: the connection is gone.
+        """
+        if self._transport is None or self._transport.is_closing():
+            raise ConnectionResetError("the client is gone")
+        self._transport.set_write_buffer_limits(high=0)
+        if self.waiting_bytes:
+            self._drained = self._loop.create_future()
+            try:
+                await self._drained
+            finally:
+                self._drained = None
+
+    async def send_film(
+        self,
+        source: FilmSource,
+        title: Title,
+        span: tuple[int, int],
+        *,
+        head: bytes,
+        chunk_bytes: int,
+        send_timeout: float,
+        pacer: Pacer | None,
+    ) -> None:
+        """Send bytes [span) of a film past the transport, after all that was written to it.
+
+        Raises:
+            ConnectionError: the client went away.
+            ReadError: the film cannot be read any further.
+            TimeoutError: the client took nothing for `send_timeout` seconds.
+        """
+        await self.drained()
+        sock = self.own_socket()
+        if sock is None:
+            raise ConnectionResetError("the client is gone")
+        ended: asyncio.Future[None] = self._loop.create_future()
+        heard = self._loop.time()
+
+        def count(sent: int) -> None:
+            nonlocal heard
+            heard = self._loop.time()
+            if self._transport is not None:
+                self._transport.note_sent(sent)
+
+        def done(error: Exception | None) -> None:
+            if ended.done():
+                return
+            if error is None:
+                ended.set_result(None)
+            else:
+                ended.set_exception(error)
+
+        sending = self._sending = Sending(
+            source,
+            title,
+            *span,
+            sock=sock,
+            head=head,
+            chunk_bytes=chunk_bytes,
+            count=count,
+            done=done,
+            pacer=pacer,
+        )
+        self._ended = ended
+        try:
+            sending.start()
+            while not ended.done():
+                await asyncio.wait([ended], timeout=send_timeout)
+                if sending.waits_for_client and self._loop.time() - heard >= send_timeout:
+                    raise TimeoutError
+            await ended
+        finally:
+            sending.cancel()
+            self._sending = self._ended = None
+
+    def _hand_over(self) -> None:
+        """Let aiohttp have the connection, with what has come and was not answered."""
+        self._inner = self._gate.make_protocol()
+        self._inner.connection_made(cast("asyncio.Transport", self._transport))
+        if self._buffer:
+            data, self._buffer = bytes(self._buffer), bytearray()
+            self._inner.data_received(data)
+
+    def _next(self) -> None:
+        """Answer the next request that has come whole."""
+        fast, source = self._gate.fast, self._gate.source
+        assert fast is not None
+        assert source is not None
+        end = self._buffer.find(b"\r\n\r\n") + 4
+        if end < 4 and fast.may_be(self._buffer):
+            return
+        request = fast.parse(bytes(self._buffer[:end]), time.time()) if end >= 4 else None
+        sock = None if request is None else self.own_socket()
+        if request is None or sock is None or self.waiting_bytes:
+            self._hand_over()
+            return
+        del self._buffer[:end]
+        self._request, self._sent, self._began = request, 0, self._loop.time()
+        self._deadline = self._began + self._gate.timeouts.send_seconds
+        self._sending = Sending(
+            source,
+            request.title,
+            request.start,
+            request.end,
+            sock=sock,
+            head=request.head,
+            chunk_bytes=self._gate.chunk_bytes,
+            count=self._count,
+            done=self._done,
+        )
+        self._sending.start()
+
+    def _count(self, sent: int) -> None:
+        if self._transport is not None:
+            self._transport.note_sent(sent)
+        self._sent += sent
+        self._deadline = self._loop.time() + self._gate.timeouts.send_seconds
+
+    def _observe(self) -> None:
+        if self._gate.observe is not None and self._request is not None:
+            film = max(self._sent - len(self._request.head), 0)
+            self._gate.observe(self._request, self._peer, film, self._loop.time() - self._began)
+
+    def _done(self, error: Exception | None) -> None:
+        """An answer is through, or cannot go on."""
+        self._sending = None
+        if self._transport is None:
+            return
+        if error is not None:
+            if isinstance(error, ReadError) and not self._sent and self._request is not None:
+                # Nothing has gone out yet: aiohttp's side says in words what is wrong.
+                self._buffer[:0] = self._request.raw
+                self._hand_over()
+                return
+            # The length is promised: only a cut connection says that the rest will not come.
+            self._observe()
             self._transport.abort()
-
-
-class _CountedTransport:
-    """A transport that counts what is written to it; all else is the transport's own."""
-
-    def __init__(self, transport: asyncio.Transport, gate: Gate) -> None:
-        self._transport = transport
-        self._gate = gate
-        self._aborted = False
-        self.written = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        if self._transport.is_closing():
             return
-        self._count(memoryview(data).nbytes)
-        self._transport.write(data)
-
-    def writelines(self, parts: Iterable[bytes | bytearray | memoryview]) -> None:
-        if self._transport.is_closing():
+        self._observe()
+        if self._ends or self._gate.closing:
+            self._transport.close()
             return
-        kept = list(parts)
-        self._count(sum(memoryview(part).nbytes for part in kept))
-        self._transport.writelines(kept)
+        self._deadline = self._loop.time() + self._gate.timeouts.keepalive_seconds
+        if not self._reading:
+            self._reading = True
+            self._transport.resume_reading()
+        if self._buffer:
+            # Not from here: a client that asks without end must not keep others from theirs.
+            self._loop.call_soon(self._next_if_idle)
 
-    def abort(self) -> None:
-        self._aborted = True
-        self._transport.abort()
-
-    def settle(self, exc: Exception | None) -> None:
-        """Take back what was lost with a connection that did not end well."""
-        if exc is None and not self._aborted:
-            return
-        acknowledged = _acknowledged(self._transport.get_extra_info("socket"))
-        if acknowledged is not None and acknowledged < self.written:
-            self._gate.count(acknowledged - self.written)
-
-    def _count(self, size: int) -> None:
-        self.written += size
-        self._gate.count(size)
-
-
-def _acknowledged(sock: Any) -> int | None:
-    """Bytes that the other side's kernel has acknowledged; None where that cannot be known."""
-    if sock is None or _TCP_INFO is None:
-        return None
-    try:
-        info = sock.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _TCP_INFO_BYTES)
-        return int(struct.unpack_from("=Q", info, _BYTES_ACKED)[0])
-    except (OSError, struct.error):
-        return None
+    def _next_if_idle(self) -> None:
+        if self._sending is None and self._inner is None and self._transport is not None:
+            self._next()

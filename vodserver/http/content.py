@@ -1,15 +1,18 @@
-"""Sending a film, or a range of it, without ever holding more than a chunk of it."""
+"""Sending a film, or ranges of it, without ever holding more than a chunk of it."""
 
 import asyncio
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from aiohttp import hdrs, web
 
-from toast.common.ranges import plan_range
+from toast.common.ranges import Part, RangePlan, plan_range
 from vodserver.errors import ReadError
-from vodserver.store import Store, Title
+from vodserver.http.counted import CountedTransport
+from vodserver.http.sender import FilmSource, Pacer
+from vodserver.store import Title
 
-__all__ = ["send_content"]
+__all__ = ["content_fields", "media_type", "send_content"]
 
 _TYPES: Final = {"mp4": "video/mp4", "matroska": "video/x-matroska", "webm": "video/webm"}
 _CONDITIONS: Final = (
@@ -20,61 +23,84 @@ _CONDITIONS: Final = (
     hdrs.IF_MODIFIED_SINCE,
     hdrs.IF_UNMODIFIED_SINCE,
 )
+_FIRST_BYTES: Final = 64 * 1024
+_COPY_BYTES: Final = 256 * 1024
+
+
+def media_type(title: Title) -> str:
+    """What a film is, for Content-Type."""
+    return _TYPES.get(str(title.media.get("container", "")), "application/octet-stream")
+
+
+def content_fields(title: Title) -> dict[str, str]:
+    """The fields of an answer with one range of a film that are the same for every range."""
+    plan = _plan("GET", {"Range": "bytes=0-0"}, title)
+    ours = {hdrs.CONTENT_RANGE, hdrs.CONTENT_LENGTH}
+    return {name: value for name, value in plan.headers.items() if name not in ours}
+
+
+def _plan(method: str, fields: dict[str, str], title: Title) -> RangePlan:
+    return plan_range(
+        method,
+        fields,
+        length=title.film_bytes,
+        etag=f'"{title.info_hash}"',
+        last_modified=title.added,
+        content_type=media_type(title),
+        multipart=True,
+    )
 
 
 async def send_content(
-    request: web.Request, store: Store, title: Title, *, chunk_bytes: int, send_timeout: float
+    request: web.Request,
+    source: FilmSource,
+    title: Title,
+    *,
+    chunk_bytes: int,
+    send_timeout: float,
+    pacer: Pacer | None = None,
 ) -> web.StreamResponse:
     """Answer a GET or HEAD of a film.
 
     Args:
         request: the request.
-        store: where the film is.
+        source: where the film is.
         title: which film.
         chunk_bytes: read and handed to the connection at a time.
-        send_timeout: seconds in which the client must take what waits for it.
+        send_timeout: seconds in which the client must take some of what waits for it.
+        pacer: says when each chunk may go; None: as fast as the client takes it.
 
     Returns:
         The response, sent; its connection is cut where the film could not be sent whole.
 
     Raises:
         HTTPServiceUnavailable: the first bytes cannot be read from any disk.
+        ConnectionError: the client went away.
     """
     fields = {
         str(name): ", ".join(request.headers.getall(name))
         for name in _CONDITIONS
         if name in request.headers
     }
-    plan = plan_range(
-        request.method,
-        fields,
-        length=title.film_bytes,
-        etag=f'"{title.info_hash}"',
-        last_modified=title.added,
-    )
+    plan = _plan(request.method, fields, title)
     response = web.StreamResponse(status=plan.status, headers=dict(plan.headers))
-    if plan.status in {200, 206}:
-        container = str(title.media.get("container", ""))
-        response.content_type = _TYPES.get(container, "application/octet-stream")
-    elif plan.status != 304:
+    if plan.status not in {200, 206, 304}:
         response.content_length = 0
-    at = plan.start
-    data = memoryview(b"")
-    if at < plan.end:
-        # Read before the status line goes out: a film that cannot be read deserves an honest one.
+    if plan.parts:
+        first = plan.parts[0]
+        # Before the status line goes out: a film that cannot be read deserves an honest one.
         try:
-            data = await store.read(title, at, _chunk_end(at, plan.end, chunk_bytes))
+            await source.fetch(title, first.start, min(first.end, first.start + _FIRST_BYTES))
         except ReadError as error:
             raise web.HTTPServiceUnavailable(text=f"{error}\n") from error
     await response.prepare(request)
+    how = _How(source, title, chunk_bytes, send_timeout, pacer)
     try:
-        while at < plan.end:
-            async with asyncio.timeout(send_timeout):
-                await response.write(data)
-            at += len(data)
-            if at < plan.end:
-                data = await store.read(title, at, _chunk_end(at, plan.end, chunk_bytes))
+        for part in plan.parts:
+            await _send_part(request, response, part, how)
         async with asyncio.timeout(send_timeout):
+            if plan.tail:
+                await response.write(plan.tail)
             await response.write_eof()
     except (ReadError, TimeoutError):
         # The length is promised already: only a cut connection says that the rest will not come.
@@ -83,6 +109,57 @@ async def send_content(
     return response
 
 
-def _chunk_end(at: int, end: int, chunk_bytes: int) -> int:
-    """Where the chunk that begins at a byte ends; chunks are aligned, as checksums are."""
-    return min(end, (at // chunk_bytes + 1) * chunk_bytes)
+@dataclass(frozen=True, slots=True)
+class _How:
+    source: FilmSource
+    title: Title
+    chunk_bytes: int
+    send_timeout: float
+    pacer: Pacer | None
+
+
+async def _send_part(
+    request: web.Request, response: web.StreamResponse, part: Part, how: _How
+) -> None:
+    """Send a slice and what stands before it."""
+    transport: Any = request.transport
+    if transport is None:
+        raise ConnectionResetError("the client is gone")
+    if isinstance(transport, CountedTransport) and request.get_extra_info("sslcontext") is None:
+        await transport.connection.send_film(
+            how.source,
+            how.title,
+            (part.start, part.end),
+            head=part.head,
+            chunk_bytes=how.chunk_bytes,
+            send_timeout=how.send_timeout,
+            pacer=how.pacer,
+        )
+        return
+    # An encrypted connection: the bytes have to pass through here.
+    if part.head:
+        await response.write(part.head)
+    at = part.start
+    while at < part.end:
+        stop = min(part.end, at + min(how.chunk_bytes, _COPY_BYTES))
+        if how.pacer is not None:
+            await how.pacer.before(stop - at)
+        data = await _bytes_of(how.source, how.title, at, stop)
+        async with asyncio.timeout(how.send_timeout):
+            await response.write(data)
+        if how.pacer is not None:
+            how.pacer.sent(len(data))
+        at += len(data)
+
+
+async def _bytes_of(source: FilmSource, title: Title, at: int, stop: int) -> memoryview:
+    """Some of a film's bytes, from `at` on."""
+    while True:
+        ready = source.ready(title, at, stop)
+        if ready is None:
+            ready = await source.fetch(title, at, stop)
+        data = ready.view
+        if data is None and ready.file is not None:
+            data = ready.file.read_now(ready.offset, ready.offset + ready.size)
+        if data is not None:
+            return data

@@ -46,6 +46,7 @@ class FastRequest:
         start: first byte.
         end: one past the last.
         head: status line and fields.
+        raw: the request, as it came.
         target: the request's path.
         fields: the request's fields, for the log.
     """
@@ -54,6 +55,7 @@ class FastRequest:
     start: int
     end: int
     head: bytes
+    raw: bytes
     target: str
     fields: Mapping[bytes, bytes]
 
@@ -97,9 +99,8 @@ class FastPath:
         if not start <= last or start >= title.film_bytes:
             return None
         end = min(last + 1, title.film_bytes)
-        return FastRequest(
-            title, start, end, self._head(title, start, end, now), match[1].decode(), fields
-        )
+        answer = self._head(title, start, end, now)
+        return FastRequest(title, start, end, answer, head, match[1].decode(), fields)
 
     def _head(self, title: Title, start: int, end: int, now: float) -> bytes:
         known = self._heads.get(title.id)

@@ -8,13 +8,13 @@ the connection waits meanwhile.
 import asyncio
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Final, Protocol
 
 from vodserver.errors import ReadError
 from vodserver.store import Ready, Title
 
-__all__ = ["FilmSource", "Sending"]
+__all__ = ["FilmSource", "Pacer", "Sending"]
 
 _MORE: Final = getattr(socket, "MSG_MORE", 0)
 
@@ -47,6 +47,18 @@ class FilmSource(Protocol):
         ...
 
 
+class Pacer(Protocol):
+    """Says when a connection may send."""
+
+    async def before(self, count: int) -> None:
+        """Wait until `count` more bytes may go."""
+        ...
+
+    def sent(self, count: int) -> None:
+        """So many went."""
+        ...
+
+
 class Sending:
     """Bytes of a film on their way into a socket.
 
@@ -60,8 +72,7 @@ class Sending:
         chunk_bytes: most handed to the socket before others have their turn.
         count: told how many bytes the kernel took.
         done: called once, at the end: None, or what went wrong.
-        wait: asked before each chunk how long it has to wait, in seconds; told the bytes that it
-            would like to send. None: no limits.
+        pacer: says when each chunk may go; None: as fast as the socket takes it.
     """
 
     def __init__(
@@ -76,7 +87,7 @@ class Sending:
         chunk_bytes: int,
         count: Callable[[int], None],
         done: Callable[[Exception | None], None],
-        wait: Callable[[int], float] | None = None,
+        pacer: Pacer | None = None,
     ) -> None:
         self._source = source
         self._title = title
@@ -88,16 +99,21 @@ class Sending:
         self._chunk = chunk_bytes
         self._count = count
         self._done: Callable[[Exception | None], None] | None = done
-        self._wait = wait
+        self._pacer = pacer
+        self._leave = 0
         self._loop = asyncio.get_running_loop()
         self._writer = False
-        self._fetching: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._waiting: asyncio.Task[None] | None = None
         self._fetched: Ready | None = None
 
     def start(self) -> None:
         """Begin; `done` may be called before this returns."""
         self._go()
+
+    @property
+    def waits_for_client(self) -> bool:
+        """Whether all that it waits for is that the client takes something."""
+        return self._writer
 
     def cancel(self) -> None:
         """Stop, without a call of `done`."""
@@ -108,12 +124,9 @@ class Sending:
         if self._writer:
             self._writer = False
             self._loop.remove_writer(self._fd)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._fetching is not None:
-            self._fetching.cancel()
-            self._fetching = None
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
 
     def _finish(self, error: Exception | None) -> None:
         self._stop()
@@ -126,41 +139,45 @@ class Sending:
         if self._done is None:
             return
         try:
-            goes_on = self._send_head() and self._send_chunk()
+            ready = self._obtain() if self._at < self._end else None
+            if ready is None and self._at < self._end:
+                return  # it has to be waited for
+            self._send_head()
+            if ready is not None:
+                self._send_part(ready)
         except BlockingIOError:
-            goes_on = True
+            pass
         except OSError as error:
             self._finish(error)
             return
         if self._at >= self._end and not self._head:
             self._finish(None)
-        elif goes_on and not self._writer:
+        elif not self._writer:
             self._writer = True
             self._loop.add_writer(self._fd, self._go)
 
-    def _send_head(self) -> bool:
-        """Send what is left of the head; True when nothing is."""
+    def _obtain(self) -> Ready | None:
+        """The next part, if it may go and can go now; else whatever it waits for is begun."""
+        stop = min(self._end, self._at + self._chunk)
+        if self._pacer is not None:
+            if self._leave <= 0:
+                self._wait_for(self._take_leave(self._pacer, stop - self._at))
+                return None
+            stop = min(stop, self._at + self._leave)
+        ready = self._source.ready(self._title, self._at, stop)
+        if ready is None and self._fetched is not None and self._fetched.view is not None:
+            ready = self._fetched  # at hand, whatever became of the page cache
+        if ready is None:
+            self._wait_for(self._fetch(stop))
+        return ready
+
+    def _send_head(self) -> None:
         while self._head:
             sent = self._sock.send(self._head, _MORE if self._at < self._end else 0)
             self._count(sent)
             self._head = self._head[sent:]
-        return True
 
-    def _send_chunk(self) -> bool:
-        """Send a part of the film; False if it has to be waited for."""
-        if self._at >= self._end:
-            return False
-        stop = min(self._end, self._at + self._chunk)
-        if self._wait is not None and self._is_too_soon(stop - self._at):
-            return False
-        ready, fetched = self._source.ready(self._title, self._at, stop), self._fetched
-        self._fetched = None
-        if ready is None and fetched is not None and fetched.view is not None:
-            ready = fetched  # its bytes are at hand, whatever became of the page cache
-        if ready is None:
-            self._pause()
-            self._fetching = self._loop.create_task(self._fetch(stop))
-            return False
+    def _send_part(self, ready: Ready) -> None:
         if ready.file is not None:
             sent = os.sendfile(self._fd, ready.file.fd, ready.offset, ready.size)
             if sent == 0:
@@ -168,35 +185,40 @@ class Sending:
         else:
             assert ready.view is not None
             sent = self._sock.send(ready.view)
-            if sent < ready.size and ready is fetched:
-                left = ready.size - sent
-                self._fetched = Ready(None, 0, left, ready.disk, ready.view[sent:])
         self._at += sent
         self._count(sent)
-        if fetched is None:
+        if self._pacer is not None:
+            self._leave -= sent
+            self._pacer.sent(sent)
+        if self._fetched is None:
             self._source.note_resident(ready.disk, sent)
-        return True
-
-    def _is_too_soon(self, size: int) -> bool:
-        assert self._wait is not None
-        seconds = self._wait(size)
-        if seconds <= 0:
-            return False
-        self._pause()
-        self._timer = self._loop.call_later(seconds, self._go)
-        return True
+        elif ready is self._fetched and sent < ready.size:
+            view = None if ready.view is None else ready.view[sent:]
+            self._fetched = Ready(None, 0, ready.size - sent, ready.disk, view)
+        else:
+            self._fetched = None
 
     def _pause(self) -> None:
         if self._writer:
             self._writer = False
             self._loop.remove_writer(self._fd)
 
+    def _wait_for(self, what: Coroutine[None, None, None]) -> None:
+        self._pause()
+        self._waiting = self._loop.create_task(what)
+
+    async def _take_leave(self, pacer: Pacer, size: int) -> None:
+        await pacer.before(size)
+        self._leave = size
+        self._waiting = None
+        self._go()
+
     async def _fetch(self, stop: int) -> None:
         try:
             self._fetched = await self._source.fetch(self._title, self._at, stop)
         except ReadError as error:
-            self._fetching = None
+            self._waiting = None
             self._finish(error)
             return
-        self._fetching = None
+        self._waiting = None
         self._go()

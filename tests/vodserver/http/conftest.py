@@ -9,6 +9,7 @@ import pytest
 
 from vodserver.http import HttpServer
 from vodserver.settings import ServeSettings
+from vodserver.store import Ready
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,18 @@ async def settled(server, wanted, *, seconds=5):
 
 
 class Endless:
-    """Stands for a store's `read`: any range of a long film at once, and counts what is asked."""
+    """Stands for a store: any range of a long film is at hand, and what is asked is noted."""
 
     def __init__(self):
         self.read_bytes = 0
+        """One past the furthest byte that was asked for."""
 
-    async def read(self, title, start, end):
-        self.read_bytes += end - start
-        return memoryview(bytes(end - start))
+    def ready(self, title, at, end):
+        self.read_bytes = max(self.read_bytes, end)
+        return Ready(None, 0, end - at, 0, memoryview(bytes(end - at)))
+
+    async def fetch(self, title, at, end):
+        return self.ready(title, at, end)
 
 
 @pytest.fixture
@@ -114,7 +119,8 @@ def endless(pristine, monkeypatch):
     film = Endless()
     with pristine.open() as opened:
         opened.include(dataclasses.replace(opened.titles()[0], film_bytes=64_000_000))
-        monkeypatch.setattr(opened, "read", film.read)
+        monkeypatch.setattr(opened, "ready", film.ready)
+        monkeypatch.setattr(opened, "fetch", film.fetch)
         yield opened, film
 
 

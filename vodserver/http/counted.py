@@ -1,0 +1,83 @@
+"""A connection's bytes, counted where they go to the socket: what they cost the operator."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+__all__ = ["CountedTransport"]
+
+_TCP_INFO: Final = getattr(socket, "TCP_INFO", None)
+_BYTES_ACKED: Final = 120  # offset of tcpi_bytes_acked in struct tcp_info (Linux 4.1 and later)
+_TCP_INFO_BYTES: Final = 256
+
+
+class CountedTransport:
+    """A transport that counts what is written to it; all else is the transport's own.
+
+    Args:
+        transport: asyncio's.
+        count: told of bytes handed to the network; negative for those lost with the connection.
+        connection: whose it is.
+    """
+
+    def __init__(
+        self, transport: asyncio.Transport, count: Callable[[int], None], connection: Any
+    ) -> None:
+        self._transport = transport
+        self._gate_count = count
+        self.connection = connection
+        self.connection = connection
+        self._aborted = False
+        self.written = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Write, and count."""
+        if self._transport.is_closing():
+            return
+        self._count(memoryview(data).nbytes)
+        self._transport.write(data)
+
+    def writelines(self, parts: Iterable[bytes | bytearray | memoryview]) -> None:
+        """Write, and count."""
+        if self._transport.is_closing():
+            return
+        kept = list(parts)
+        self._count(sum(memoryview(part).nbytes for part in kept))
+        self._transport.writelines(kept)
+
+    def abort(self) -> None:
+        """Close at once; what waits is lost."""
+        self._aborted = True
+        self._transport.abort()
+
+    def settle(self, exc: Exception | None) -> None:
+        """Take back what was lost with a connection that did not end well."""
+        if exc is None and not self._aborted:
+            return
+        acknowledged = _acknowledged(self._transport.get_extra_info("socket"))
+        if acknowledged is not None and acknowledged < self.written:
+            self._gate_count(acknowledged - self.written)
+
+    def note_sent(self, size: int) -> None:
+        """Count bytes that went to the socket past this transport."""
+        self._count(size)
+
+    def _count(self, size: int) -> None:
+        self.written += size
+        self._gate_count(size)
+
+
+def _acknowledged(sock: Any) -> int | None:
+    """Bytes that the other side's kernel has acknowledged; None where that cannot be known."""
+    if sock is None or _TCP_INFO is None:
+        return None
+    try:
+        info = sock.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _TCP_INFO_BYTES)
+        return int(struct.unpack_from("=Q", info, _BYTES_ACKED)[0])
+    except (OSError, struct.error):
+        return None
