@@ -1,6 +1,7 @@
 """Every setting of the VoD server; the command line takes its defaults from here."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 __all__ = ["ServeSettings"]
 
@@ -39,6 +40,64 @@ class ServeSettings:
 
     http_connections: int = 2000
     """Most HTTP connections at a time; further ones are told to come back (503)."""
+
+    client_connections: int | None = 512
+    """Most of them from one client, which is an IPv4 address or an IPv6 /64; None for no limit."""
+
+    request_line_limit: int = 4096
+    """Longest method, path and query that are read; more is refused (400)."""
+
+    header_limit: int = 8192
+    """Longest header field that is read; more is refused (400)."""
+
+    headers_limit: int = 64
+    """Most header fields of a request; more are refused (400)."""
+
+    egress_rate: float | None = None
+    """Most that HTTP sends in all; None for no limit. Streams that play go first."""
+
+    streams_limit: int = 1000
+    """Most paced streams at a time; further ones are told when to come back (503)."""
+
+    stream_pacing: str = "deficit"
+    """How far ahead of its playing a stream's client is kept: `deficit`, always as far as at the
+    start; `growing`, at first three times as fast as the film, slower as it has more."""
+
+    stream_initial_seconds: float = 5.0
+    """Film that a stream's client is sent at once."""
+
+    stream_quantum_seconds: float = 0.04
+    """Step in which a stream is sent on: shorter is smoother, and more work."""
+
+    stream_by_time_map: bool = False
+    """Whether a stream follows the film's own bit-rate curve and not its mean rate."""
+
+    stream_least_percent: int = 25
+    """Least rate that a stream may be asked for with, of the film's mean rate."""
+
+    stream_most_percent: int = 400
+    """Greatest rate that a stream may be asked for with, of the film's mean rate."""
+
+    disk_busy_percent: int = 85
+    """Share of a disk's time that streams may be given: what the model promises, less a margin."""
+
+    link_secrets: Path | None = None
+    """File of the secrets that signed links are made with, one a line; the first signs."""
+
+    require_signed: bool = False
+    """Whether films, streams and torrents are for signed links only."""
+
+    tls_cert: Path | None = None
+    """PEM file of a certificate, with its chain: HTTP is then HTTPS."""
+
+    tls_key: Path | None = None
+    """PEM file of the certificate's private key, without a passphrase."""
+
+    access_log: str | None = None
+    """File that every request is noted in; `-` is standard output; None for no such file."""
+
+    access_log_format: str = "combined"
+    """How: `combined`, as web servers do, or `json`, an object a line."""
 
     header_timeout_seconds: float = 20.0
     """A new connection that has not made a request by then is cut."""

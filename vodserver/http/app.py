@@ -4,15 +4,35 @@ import asyncio
 import functools
 import json
 import logging
+import ssl
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, cast
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
+from toast.common.errors import ToastError
 from vodserver.errors import ServeError, ServeUsageError
-from vodserver.http.connections import Gate, HttpStatistics
-from vodserver.http.content import send_content
+from vodserver.http.access_log import AccessEntry, AccessLog
+from vodserver.http.answers import COMMON_FIELDS, add_common_fields
+from vodserver.http.connections import Gate, HttpStatistics, Timeouts
+from vodserver.http.content import content_fields, send_content
+from vodserver.http.fast import FastPath, FastRequest
+from vodserver.http.guard import make_guard, make_protocol, make_recorder
+from vodserver.http.limits import AddressLimit
+from vodserver.http.links import LinkPolicy, read_secrets
+from vodserver.http.metrics import (
+    CONTENT_TYPE,
+    HttpCounts,
+    LoopProbe,
+    Sample,
+    render,
+    samples_of_counts,
+    samples_of_status,
+)
+from vodserver.http.stream import SENDING, SendLimit, Streams, check_settings, send_stream
+from vodserver.http.tls import Tls
 from vodserver.settings import ServeSettings
 from vodserver.store import Store, Title
 from vodserver.torrent import compose_torrent
@@ -21,9 +41,11 @@ __all__ = ["HttpServer"]
 
 _JSON: Final = functools.partial(json.dumps, ensure_ascii=False, allow_nan=False)
 _EVERY_ADDRESS: Final = frozenset(("", "0.0.0.0", "::"))  # noqa: S104 - to refuse them
+_CONTENT_ROUTE: Final = "/titles/{id}/content"
 _log = logging.getLogger(__name__)
 
 SeedStatus = Callable[[], Awaitable[dict[str, Any] | None]]
+Status = Callable[[], Awaitable[dict[str, Any]]]
 
 
 class HttpServer:
@@ -33,17 +55,42 @@ class HttpServer:
         store: what is served.
         settings: how.
         seed_status: asks the seed for its counters; answers None where there is no seed.
+        status: asks for what `/status` and `/metrics` say of store and seed; of this process's
+            own store if not given.
+
+    Raises:
+        ServeUsageError: the settings do not fit together, or a file that they name is not good.
     """
 
-    def __init__(self, store: Store, settings: ServeSettings, *, seed_status: SeedStatus) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: ServeSettings,
+        *,
+        seed_status: SeedStatus | None = None,
+        status: Status | None = None,
+    ) -> None:
+        check_settings(settings)
         self._store = store
         self._settings = settings
         self._seed_status = seed_status
+        self._store_status = status or self._own_status
         self._started = time.monotonic()
+        self._links = _read_links(settings)
+        self._tls = _read_tls(settings)
+        self._clients = AddressLimit(settings.client_connections)
+        self._counts = HttpCounts()
+        self._probe = LoopProbe()
+        self._streams = Streams(
+            settings,
+            disks=lambda: self._store.statistics().disks,
+            sent_bytes=lambda: self.statistics().bytes_sent,
+            counts=self._counts,
+        )
+        self._access_log: AccessLog | None = None
         self._runner = web.AppRunner(
             self._application(),
             handle_signals=False,
-            access_log=None,
             keepalive_timeout=settings.keepalive_timeout_seconds,
             shutdown_timeout=settings.shutdown_seconds,
         )
@@ -63,24 +110,21 @@ class HttpServer:
             ServeUsageError: no viewer could reach what the URLs would name.
             ServeError: the port is taken, or the address is not one of this machine's.
         """
-        host, port = self._settings.host, self._settings.port
-        if host in _EVERY_ADDRESS and self._settings.public_url is None:
+        settings = self._settings
+        host, port = settings.host, settings.port
+        if host in _EVERY_ADDRESS and settings.public_url is None:
             raise ServeUsageError(
                 f"viewers cannot reach '{host}': give the server's URL with --public-url"
             )
+        if settings.access_log is not None:
+            self._access_log = AccessLog(settings.access_log, settings.access_log_format)
         await self._runner.setup()
-        make_protocol = cast("Callable[[], asyncio.Protocol]", self._runner.server)
-        self._gate = Gate(
-            make_protocol,
-            limit=self._settings.http_connections,
-            header_timeout=self._settings.header_timeout_seconds,
-        )
+        self._gate = self._make_gate()
+        context = None if self._tls is None else self._tls.context
         try:
-            self._server = await asyncio.get_running_loop().create_server(
-                self._gate, host, port, backlog=512, reuse_address=True
-            )
+            self._server = await self._listen(host, port, context)
         except (OSError, OverflowError, UnicodeError) as error:
-            await self._runner.cleanup()
+            await self.close()
             reason = getattr(error, "strerror", None) or str(error)
             raise ServeError(
                 f"cannot serve on {host} port {port}: {reason}; "
@@ -88,44 +132,162 @@ class HttpServer:
             ) from error
         self.address, bound_port = self._server.sockets[0].getsockname()[:2]
         shown = f"[{self.address}]" if ":" in self.address else self.address
-        self.url = f"http://{shown}:{bound_port}"
-        self.public_url = (self._settings.public_url or self.url).rstrip("/")
+        self.url = f"{'http' if context is None else 'https'}://{shown}:{bound_port}"
+        self.public_url = (settings.public_url or self.url).rstrip("/")
+        self._probe.start()
+
+    async def _listen(self, host: str, port: int, context: ssl.SSLContext | None) -> asyncio.Server:
+        assert self._gate is not None
+        handshake = None if context is None else self._settings.header_timeout_seconds
+        return await asyncio.get_running_loop().create_server(
+            self._gate,
+            host,
+            port,
+            backlog=512,
+            reuse_address=True,
+            ssl=context,
+            ssl_handshake_timeout=handshake,
+        )
 
     async def close(self) -> None:
         """Stop listening, let requests under way end, and close."""
+        self._probe.stop()
         if self._server is not None:
             self._server.close()
             self._server = None
         await self._runner.cleanup()
         if self._gate is not None:
-            await self._gate.close()
+            await self._gate.close(grace_seconds=self._settings.shutdown_seconds)
+        if self._access_log is not None:
+            self._access_log.close()
+            self._access_log = None
+
+    def reload(self) -> None:
+        """Read certificate and secrets again, and go on in a new access log (SIGHUP).
+
+        What cannot be read is told to the operator, and what was in use stays in use.
+        """
+        if self._access_log is not None:
+            self._access_log.reopen()
+        try:
+            self._links = _read_links(self._settings)
+            if self._tls is not None:
+                self._tls.reload()
+        except ToastError as error:
+            _log.warning("%s; what was in use stays in use", error)
 
     def statistics(self) -> HttpStatistics:
         """What was done so far."""
         return self._gate.statistics() if self._gate is not None else HttpStatistics(0, 0, 0, 0)
 
-    def torrent(self, title: Title) -> bytes:
-        """The .torrent of a title, with the addresses that this server goes by."""
+    def torrent(self, title: Title, *, query: str = "") -> bytes:
+        """The .torrent of a title, with the addresses that this server goes by.
+
+        Args:
+            title: the title.
+            query: of the film's URL, where it needs a signature.
+        """
+        url = self._url_of(title, "content")
         return compose_torrent(
             title,
             trackers=self._settings.trackers,
-            content_url=self._url_of(title, "content"),
+            content_url=f"{url}?{query}" if query else url,
+        )
+
+    def authorize(
+        self, path: str, query: Mapping[str, str], now: float, peer: str | None
+    ) -> str | None:
+        """Whether a request may have what it asks for; see `LinkPolicy.authorize`."""
+        refusal = self._links.authorize(path, query, now, peer)
+        if refusal is not None:
+            self._counts.add("vod_links_refused_total")
+        return refusal
+
+    def _make_gate(self) -> Gate:
+        settings, server = self._settings, self._runner.server
+        assert server is not None
+        # What is limited or signed takes the long way, where that is looked after.
+        plain = not self._links.required and settings.egress_rate is None
+        fast = FastPath(self._store, lambda title: content_fields(title) | COMMON_FIELDS)
+        return Gate(
+            make_protocol(server, settings, make_recorder(self._note)),
+            limit=settings.http_connections,
+            timeouts=Timeouts(
+                header_seconds=settings.header_timeout_seconds,
+                keepalive_seconds=settings.keepalive_timeout_seconds,
+                send_seconds=settings.send_timeout_seconds,
+            ),
+            admit=self._clients,
+            fast=fast if plain else None,
+            source=self._store,
+            observe=self._note_fast,
         )
 
     def _application(self) -> web.Application:
-        app = web.Application(middlewares=[_say_who])
+        app = web.Application(middlewares=[_say_who, make_guard(self.authorize)])
+        app.on_response_prepare.append(add_common_fields)
         app.add_routes(
             [
                 web.get("/titles", self._get_titles),
                 web.get("/titles/{id}", self._get_title),
-                web.get("/titles/{id}/content", self._get_content),
+                web.get(_CONTENT_ROUTE, self._get_content),
+                web.get("/titles/{id}/stream", self._get_stream),
                 web.get("/titles/{id}/torrent", self._get_torrent),
                 web.get("/torrents/{info_hash}.torrent", self._get_torrent_by_hash),
                 web.get("/status", self._get_status),
+                web.get("/metrics", self._get_metrics),
                 web.get("/healthz", self._get_health),
             ]
         )
         return app
+
+    # -- what happened -----------------------------------------------------------------------------
+
+    def _note(self, request: web.BaseRequest, response: web.StreamResponse, seconds: float) -> None:
+        """Count an answer, and have it logged."""
+        sending = request.get(SENDING)
+        sent = int(response.body_length) if sending is None else sending.sent_bytes
+        match_info = getattr(request, "match_info", None)
+        resource = None if match_info is None else match_info.route.resource
+        route = "" if resource is None else resource.canonical
+        self._counts.answered(route, response.status, sent)
+        if self._access_log is None:
+            return
+        entry = AccessEntry(
+            at=time.time(),
+            peer=request.remote or "",
+            method=request.method,
+            target=request.raw_path if hasattr(request, "raw_path") else request.path,
+            version=f"HTTP/{request.version.major}.{request.version.minor}",
+            status=response.status,
+            sent_bytes=sent,
+            seconds=seconds,
+            referer=request.headers.get(hdrs.REFERER, ""),
+            agent=request.headers.get(hdrs.USER_AGENT, ""),
+        )
+        self._access_log.note(entry)
+
+    def _note_fast(self, request: FastRequest, peer: str, sent: int, seconds: float) -> None:
+        """The same for the fast path."""
+        self._counts.answered(_CONTENT_ROUTE, 206, sent)
+        if self._access_log is None:
+            return
+        fields = request.fields
+        entry = AccessEntry(
+            at=time.time(),
+            peer=peer,
+            method="GET",
+            target=request.target,
+            version="HTTP/1.1",
+            status=206,
+            sent_bytes=sent,
+            seconds=seconds,
+            referer=fields.get(b"referer", b"").decode("latin-1"),
+            agent=fields.get(b"user-agent", b"").decode("latin-1"),
+        )
+        self._access_log.note(entry)
+
+    # -- titles ------------------------------------------------------------------------------------
 
     def _url_of(self, title: Title, part: str) -> str:
         return f"{self.public_url}/titles/{title.id}/{part}"
@@ -141,6 +303,7 @@ class HttpServer:
             "sha256": title.sha256,
             "torrent": self._url_of(title, "torrent"),
             "content": self._url_of(title, "content"),
+            "stream": self._url_of(title, "stream"),
             **title.media,
         }
 
@@ -158,43 +321,50 @@ class HttpServer:
         return web.json_response(self._describe(self._title_of(request)), dumps=_JSON)
 
     async def _get_content(self, request: web.Request) -> web.StreamResponse:
-        return await send_content(
-            request,
-            self._store,
-            self._title_of(request),
-            chunk_bytes=self._settings.chunk_bytes,
-            send_timeout=self._settings.send_timeout_seconds,
-        )
+        limit = request[SENDING] = SendLimit(self._streams.cap)
+        try:
+            return await send_content(
+                request,
+                self._store,
+                self._title_of(request),
+                chunk_bytes=self._settings.chunk_bytes,
+                send_timeout=self._settings.send_timeout_seconds,
+                pacer=limit,
+            )
+        finally:
+            limit.close()
+
+    async def _get_stream(self, request: web.Request) -> web.StreamResponse:
+        title = self._title_of(request)
+        return await send_stream(request, self._store, title, self._streams, self._settings)
 
     async def _get_torrent(self, request: web.Request) -> web.Response:
-        return self._torrent_response(self._title_of(request))
+        return self._torrent_response(self._title_of(request), request)
 
     async def _get_torrent_by_hash(self, request: web.Request) -> web.Response:
         wanted = request.match_info["info_hash"].lower()
         for title in self._store.titles():
             if title.info_hash == wanted:
-                return self._torrent_response(title)
+                return self._torrent_response(title, request)
         raise web.HTTPNotFound(text="no title has this info-hash: /titles lists those there are\n")
 
-    def _torrent_response(self, title: Title) -> web.Response:
+    def _torrent_response(self, title: Title, request: web.Request) -> web.Response:
         disposition = f'attachment; filename="{title.id}.torrent"'  # ids are a-z, 0-9 and "-"
+        query = self._links.extend(f"/titles/{title.id}/content", request.query)
         return web.Response(
-            body=self.torrent(title),
+            body=self.torrent(title, query=query),
             content_type="application/x-bittorrent",
             headers={"Content-Disposition": disposition},
         )
 
-    async def _get_status(self, _: web.Request) -> web.Response:
-        http = self.statistics()
+    # -- what goes on ------------------------------------------------------------------------------
+
+    async def _own_status(self) -> dict[str, Any]:
+        """What this process's own store and seed do."""
         store = self._store.statistics()
-        seed = await self._seed_status()
-        status = {
-            "uptime_seconds": round(time.monotonic() - self._started, 3),
+        seed = None if self._seed_status is None else await self._seed_status()
+        return {
             "titles": len(self._store.titles()),
-            "http_bytes_sent": http.bytes_sent,
-            "http_connections": http.connections,
-            "http_accepted": http.accepted,
-            "http_refused": http.refused,
             "seed_bytes_sent": seed["bytes_sent"] if seed else 0,
             "seed_payload_bytes_sent": seed["payload_bytes_sent"] if seed else 0,
             "seed": seed,
@@ -208,14 +378,82 @@ class HttpServer:
                 for row in self._store.disk_rows
             ],
         }
-        return web.json_response(status, dumps=_JSON)
+
+    async def status(self) -> dict[str, Any]:
+        """What `/status` says."""
+        http = self.statistics()
+        streams = self._streams.admission.statistics()
+        return {
+            "uptime_seconds": round(time.monotonic() - self._started, 3),
+            "http_bytes_sent": http.bytes_sent,
+            "http_connections": http.connections,
+            "http_accepted": http.accepted,
+            "http_refused": http.refused,
+            "streams": streams.streams,
+            "streams_rate": streams.rate,
+            "streams_admitted": streams.admitted,
+            "streams_refused": sum(streams.refused.values()),
+            **await self._store_status(),
+        }
+
+    def samples(self) -> list[Sample]:
+        """What `/metrics` says of this process, beside what is in `/status`."""
+        return [
+            *samples_of_counts(self._counts.snapshot()),
+            *self._streams.samples(),
+            Sample("vod_access_log_dropped_total", getattr(self._access_log, "dropped", 0)),
+            Sample("vod_loop_lag_seconds", float(self._probe.worst_seconds)),
+            Sample("vod_loop_late_total", self._probe.late),
+        ]
+
+    async def _get_status(self, _: web.Request) -> web.Response:
+        return web.json_response(await self.status(), dumps=_JSON)
+
+    async def _get_metrics(self, _: web.Request) -> web.Response:
+        text = render([*samples_of_status(await self.status()), *self.samples()])
+        return web.Response(body=text.encode(), headers={hdrs.CONTENT_TYPE: CONTENT_TYPE})
 
     async def _get_health(self, _: web.Request) -> web.Response:
+        reason = await self._illness()
+        if reason is not None:
+            raise web.HTTPServiceUnavailable(text=f"{reason}\n", headers={hdrs.RETRY_AFTER: "10"})
         return web.Response(text="ok\n")
+
+    async def _illness(self) -> str | None:
+        """Why nothing can be served; None if something can, or if there is nothing to serve."""
+        try:
+            titles, status = self._store.titles(), await self._store_status()
+        except ToastError as error:
+            return str(error)
+        there = {disk["number"] for disk in status["disks"] if disk["there"]}
+        if not titles or any(self._is_whole(title, there) for title in titles):
+            return None
+        return "no title can be served: of each, a part is on no disk that is there"
+
+    def _is_whole(self, title: Title, there: set[int]) -> bool:
+        groups = self._streams.groups_of(title)
+        return not any(there.isdisjoint(group) for group in groups)
 
 
 def _disk_fields(statistics: Any) -> dict[str, int]:
     return {name: getattr(statistics, name) for name in statistics.__dataclass_fields__}
+
+
+def _read_links(settings: ServeSettings) -> LinkPolicy:
+    secrets = () if settings.link_secrets is None else read_secrets(settings.link_secrets)
+    return LinkPolicy(secrets, required=settings.require_signed)
+
+
+def _read_tls(settings: ServeSettings) -> Tls | None:
+    certificate, key = settings.tls_cert, settings.tls_key
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise ServeUsageError("TLS needs both: give --tls-cert and --tls-key")
+    url = settings.public_url
+    if url is not None and urlsplit(url).scheme != "https":
+        _log.warning("with TLS, viewers reach %s only if something before it speaks HTTP", url)
+    return Tls(certificate, key)
 
 
 @web.middleware

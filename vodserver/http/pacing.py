@@ -250,6 +250,7 @@ class Pace:
     ) -> None:
         if not (quantum_seconds > 0 and slot_seconds > 0 and initial_slots >= 0):
             raise ServeUsageError("pacing needs a slot and a quantum longer than nothing")
+        self._rate = rate
         self._curve: Curve = curve or ConstantRate(rate)
         self._lead: Lead = lead or FixedLead(slot_seconds * initial_slots)
         self._quantum = quantum_seconds
@@ -276,6 +277,11 @@ class Pace:
     def sent_bytes(self) -> int:
         """What was sent so far."""
         return self._sent
+
+    @property
+    def quantum_bytes(self) -> int:
+        """What a step of the timetable brings, on the mean: best sent at a time."""
+        return max(math.ceil(self._rate * self._quantum), 1)
 
     @property
     def urgent(self) -> bool:
