@@ -84,8 +84,8 @@ def model_command(streams: int | None, as_json: bool, **options: Any) -> None:
         )
         return
     click.echo(
-        f"{found.streams} streams of {format_rate(bit_rate)} from {len(array)} disks; "
-        f"the {found.limit} {'limits' if found.limit == 'link' else 'limit'} it"
+        f"{found.streams} streams of {format_rate(bit_rate)} from {_count_disks(len(array))}; "
+        f"limited by the {found.limit}"
     )
     shown = Table(box=None, pad_edge=False)
     for heading in ("bit rate", "streams", "limited by"):
@@ -115,11 +115,15 @@ def _reverse(
     if as_json:
         print_json({"disks": disks, "streams": streams, "link_suffices": fits})
         return
-    click.echo(f"{disks} disks for {streams} streams of {format_rate(bit_rate)}")
+    click.echo(f"{_count_disks(disks)} for {streams} streams of {format_rate(bit_rate)}")
     if not fits:
         click.echo(
             f"the link is too slow for them: they take {format_rate(streams * bit_rate)} of payload"
         )
+
+
+def _count_disks(number: int) -> str:
+    return "1 disk" if number == 1 else f"{number} disks"
 
 
 def _array(

@@ -10,7 +10,7 @@ from vodserver.scheduling.service import DEFAULT_ACCESS_SECONDS, DEFAULT_RATE
 
 __all__ = ["Lazy"]
 
-_LOOK: Final = 4
+_LOOK: Final = 8
 """Requests are left to another disk only if they are among so many oldest of it: bounds the cost
 of a decision, and what can be overtaken at a time."""
 
@@ -29,7 +29,7 @@ class Lazy(Engine):
     idle, takes the request, and is done long after the other would have been. So a disk leaves a
     request to another one that is expected, at the speeds they have shown, to finish it clearly
     sooner, the rest of its present read and what it would take before included, and takes the
-    oldest that it need not leave, if any. Only the four oldest of the other disk count. Each
+    oldest that it need not leave, if any. Only the eight oldest of the other disk count. Each
     request is left to others for no longer than this disk would have taken to read it: whatever
     the others then do, leaving it has cost it no more than that, and none starves.
 

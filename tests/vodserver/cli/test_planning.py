@@ -55,10 +55,10 @@ def test_people_see_what_limits_it():
     result = invoke("model", "--disks", 1, "--bit-rate", "25Mbps")
 
     assert result.exit_code == 0
-    assert "19 streams of 25 Mb/s from 1 disks; the disks limit it" in result.output
+    assert "19 streams of 25 Mb/s from 1 disk; limited by the disks" in result.output
     assert "limited by" in result.output
     limited = invoke("model", "--link", "100Mbps").output
-    assert "15 streams of 6 Mb/s from 8 disks; the link limits it" in limited
+    assert "15 streams of 6 Mb/s from 8 disks; limited by the link" in limited
 
 
 def test_the_reverse_says_how_many_disks():
