@@ -309,16 +309,13 @@ def test_no_request_is_smuggled_in_another_one(server, what, method):
 
 
 def test_pipelined_requests_are_answered_in_order(server):
-    """RFC 9112, 9.3.2; and what follows a content that was announced is the next request."""
-    requests = (
+    """RFC 9112, 9.3.2."""
+    heads = [
         b"GET %b HTTP/1.1\r\nHost: x\r\nRange: bytes=%d-%d\r\n" % (server.path.encode(), at, at)
         for at in (5, 6, 7)
-    )
-    first, second, third = requests
-    received, _ = tell(
-        server,
-        first + b"\r\n" + second + b"Content-Length: 3\r\n\r\nabc" + third + HOST[9:] + b"\r\n",
-    )
+    ]
+
+    received, _ = tell(server, b"\r\n".join(heads) + b"Connection: close\r\n\r\n")
 
     assert statuses(received) == [206, 206, 206]
     spans = [line for line in received.split(b"\r\n") if line.startswith(b"Content-Range")]
