@@ -5,10 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from vodserver.control import ControlServer
 from vodserver.http import HttpServer
 from vodserver.seed import Seed, SeedSettings
 from vodserver.settings import ServeSettings
 from vodserver.store import Store
+from vodserver.store.upkeep import Keeper, UpkeepSettings
 
 __all__ = ["Listening", "serve"]
 
@@ -36,6 +38,7 @@ async def serve(
     *,
     ready: Callable[[Listening], None],
     stop: asyncio.Event,
+    upkeep: UpkeepSettings | None = None,
 ) -> None:
     """Serve a store until told to stop.
 
@@ -44,8 +47,10 @@ async def serve(
         settings: how.
         ready: called once, when every port is bound.
         stop: ends it.
+        upkeep: how the store is kept whole meanwhile; the defaults if not given.
 
     Raises:
+        ControlError: the store's directory takes no control socket.
         ServeError: a port is taken, or an address is not one of this machine's.
     """
     seed: Seed | None = None
@@ -53,7 +58,12 @@ async def serve(
     async def seed_status() -> dict[str, Any] | None:
         return None if seed is None else await seed.statistics()
 
+    async def facts() -> dict[str, Any]:
+        return {"url": http.public_url, "seed": await seed_status()}
+
     http = HttpServer(store, settings, seed_status=seed_status)
+    control = ControlServer(store, status=facts)
+    keeper = Keeper(store, upkeep or UpkeepSettings())
     await http.start()
     try:
         if settings.seed:
@@ -68,6 +78,8 @@ async def serve(
                 ),
             )
             await seed.start()
+        await keeper.start()
+        await control.start()
         ready(
             Listening(
                 http.url,
@@ -78,6 +90,8 @@ async def serve(
         )
         await stop.wait()
     finally:
+        await control.close()
+        await keeper.close()
         await http.close()
         if seed is not None:
             await seed.close()

@@ -90,6 +90,7 @@ async def drain_disk(
     await workshop.sweep()
     path = store.disk_paths.get(number)
     await _set_state(workshop, workshop.row(number), "retired")
+    await workshop.sweep()  # nobody waits any more for what lay on it, if it was not there
     if path is not None:
         await in_thread(lambda: _let_go(path))
     return tally

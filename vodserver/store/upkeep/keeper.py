@@ -274,8 +274,9 @@ class Keeper:
 
     async def _scrub(self) -> None:
         while True:
+            # Not at once: a server that was just started has viewers to win back.
+            await asyncio.sleep(_PAUSE_SECONDS)
             last = await in_catalog(self._store, lambda catalog: last_scrub(catalog.get_note))
             if last is None or time.time() - last.started >= self._settings.scrub_interval_seconds:
                 scrub = Scrub(self._workshop, kind="background", rate=self._settings.scrub_rate)
                 await scrub.run(lambda _: None)
-            await asyncio.sleep(_PAUSE_SECONDS)

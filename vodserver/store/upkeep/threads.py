@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from vodserver.store.catalog import CATALOG_NAME, Catalog
@@ -64,11 +64,11 @@ async def to_the_end(
         raise
 
 
-def in_catalog(store: Store, work: Callable[[Catalog], T]) -> Awaitable[T]:
+async def in_catalog(store: Store, work: Callable[[Catalog], T]) -> T:
     """Use the store's catalog, over a connection of its own, without keeping the loop waiting."""
 
     def run() -> T:
         with Catalog(store.path / CATALOG_NAME) as catalog:
             return work(catalog)
 
-    return in_thread(run)
+    return await in_thread(run)

@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary, ref
 
 from vodserver.allocation import ALLOCATIONS, Allocation
 from vodserver.errors import DiskError, StoreError, StoreUsageError
-from vodserver.store.catalog import Catalog, DiskRow, Extent, Title
+from vodserver.store.catalog import Catalog, DiskRow, Extent, Replica, Title
 from vodserver.store.events import ReplicaBad, StoreEvent
-from vodserver.store.removal import clear_garbage
+from vodserver.store.removal import clear_garbage, clear_pending
 from vodserver.store.replicas import write_replica
 from vodserver.store.store import Store
 from vodserver.store.upkeep.health import Condition, DiskHealth
@@ -105,7 +105,6 @@ class Workshop:
 
     async def look(self, *, write: bool) -> None:
         """Learn what the disks are like, once; for a process that does not watch them."""
-
         store_id = self.store.catalog.store_id
 
         async def one(row: DiskRow) -> None:
@@ -190,17 +189,28 @@ class Workshop:
         if path is None:
             raise DiskError(f"disk {target} is not there: mount it")
         where = (title.folder, extent.number, target)
+        ended = False
+
+        def write() -> None:
+            nonlocal ended
+            try:
+                write_replica(path, *where[:2], data, extent.sums, replace=True)
+            finally:
+                ended = True
+
+        def undo(catalog: Catalog) -> None:
+            clear_pending(catalog, {target: path}, Replica(*where))
+
         await in_catalog(self.store, lambda catalog: catalog.begin_write(*where))
         try:
-            await in_thread(
-                lambda: write_replica(path, *where[:2], data, extent.sums, replace=True)
-            )
-        except DiskError:
-            # It left nothing new behind.
-            with suppress(StoreError):
-                await in_catalog(self.store, lambda catalog: catalog.finish_write(*where))
+            await in_thread(write)
+            await to_the_end(self._place(title, extent, target, disks))
+        except BaseException:
+            # A disk that hangs may yet finish: then the next opening of the store clears it away.
+            if ended:
+                with suppress(StoreError):
+                    await to_the_end(in_catalog(self.store, undo))
             raise
-        await to_the_end(self._place(title, extent, target, disks))
 
     async def _place(self, title: Title, extent: Extent, target: int, disks: Sequence[int]) -> None:
         """Commit what was written, and tell the store; these two belong together."""
