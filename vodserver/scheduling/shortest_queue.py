@@ -1,6 +1,5 @@
 """Read the replica whose disk has the least left to read."""
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from vodserver.scheduling.base import SCHEDULERS, ReadRequest
@@ -20,10 +19,6 @@ class ShortestQueue(Engine):
 
     def _queues_for(self, request: ReadRequest, there: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002 - its size is the same everywhere
         return (min(there, key=lambda disk: _queued(self._disks[disk])),)
-
-    def order(self, queued_bytes: Sequence[int]) -> list[int]:
-        """Rank replicas by what their disks have queued, shortest first."""
-        return sorted(range(len(queued_bytes)), key=queued_bytes.__getitem__)
 
 
 def _queued(state: DiskState) -> int:
