@@ -15,8 +15,15 @@ LATER_DATE = "Sun, 09 Sep 2001 01:46:41 GMT"
 EARLIER_DATE = "Sun, 09 Sep 2001 01:46:39 GMT"
 
 
-def plan(headers=None, *, method="GET", length=100, last_modified=CHANGED):
-    return plan_range(method, headers or {}, length=length, etag=ETAG, last_modified=last_modified)
+def plan(headers=None, *, method="GET", length=100, last_modified=CHANGED, multipart=False):
+    return plan_range(
+        method,
+        headers or {},
+        length=length,
+        etag=ETAG,
+        last_modified=last_modified,
+        multipart=multipart,
+    )
 
 
 @pytest.mark.parametrize(
@@ -238,19 +245,34 @@ _conditions = st.one_of(
     ),
     length=st.integers(0, 300),
     dated=st.booleans(),
+    multipart=st.booleans(),
 )
-def test_any_request_gets_the_slice_the_whole_or_a_right_refusal(
-    method, asked, conditions, length, dated
+def test_any_request_gets_slices_the_whole_or_a_right_refusal(
+    *, method, asked, conditions, length, dated, multipart
 ):
     headers = {name: value for name, value in conditions.items() if value is not None}
     if asked is not None:
         headers["Range"] = asked
     film = bytes(n % 251 for n in range(length))
 
-    answer = plan(headers, method=method, length=length, last_modified=CHANGED if dated else None)
+    answer = plan(
+        headers,
+        method=method,
+        length=length,
+        last_modified=CHANGED if dated else None,
+        multipart=multipart,
+    )
 
     body = film[answer.start : answer.end]
     assert 0 <= answer.start <= answer.end <= length
+    if len(answer.parts) > 1:
+        assert (answer.status, method, multipart) == (206, "GET", True)
+        assert all(0 <= part.start < part.end <= length for part in answer.parts)
+        framed = sum(len(part.head) + part.end - part.start for part in answer.parts)
+        assert framed + len(answer.tail) == int(answer.headers["Content-Length"])
+        return
+    assert body == b"".join(film[part.start : part.end] for part in answer.parts)
+    assert answer.tail == b""
     if answer.status == 206:
         assert method == "GET"
         first, last = answer.headers["Content-Range"][6:].split("/")[0].split("-")
