@@ -176,6 +176,10 @@ class StockClient:
             pass
         finally:
             loop.remove_reader(self._reading)
+        await self.take_alerts()
+
+    async def take_alerts(self) -> None:
+        """Note the alerts that wait."""
         with contextlib.suppress(BlockingIOError):
             os.read(self._reading, 4096)
         self.alerts.extend(f"{type(a).__name__}: {a.message()}" for a in self._session.pop_alerts())

@@ -131,6 +131,7 @@ class Offer:
         return held is not None and (
             held.disk not in self.title.extents[number].disks
             or held.disk not in self._store.disk_paths
+            or held.is_deleted()
         )
 
     def on_disk(self, disk: int) -> Iterator[int]:

@@ -112,9 +112,8 @@ class Offers:
             if await offer.verify(number, disk) and self.is_current(offer):
                 found = self.pick(offer, number)
                 break
-        if not found and self.is_current(offer) and not offer.verified(number):
-            if offer.chosen[number] is not None:
-                offer.hide(number)
+        # What was verified and is still open may be read on, wherever it is.
+        if number in offer.unseen and not found and self.is_current(offer):
             _log.warning("seed: extent %d of '%s' has no good replica", number, offer.title.id)
 
     async def _check_spares(self, offer: Offer, number: int) -> None:
@@ -174,6 +173,7 @@ class Offers:
 
     def hide(self, offer: Offer, number: int) -> None:
         """Have nothing read for an extent until one of its replicas is verified anew."""
+        _log.warning("seed: extent %d of '%s' is not offered now", number, offer.title.id)
         offer.hide(number)
         self.reopen(offer)
         self.verifier.hasten(offer, number)

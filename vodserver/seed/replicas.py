@@ -126,7 +126,7 @@ def raise_file_limit(wanted: int, connections: int) -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = 2 * wanted + connections + _SPARE_FILES
     limit = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-    if soft not in {resource.RLIM_INFINITY} and limit > soft:
+    if soft != resource.RLIM_INFINITY and limit > soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
         soft = limit
     if soft == resource.RLIM_INFINITY:

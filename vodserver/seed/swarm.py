@@ -57,7 +57,6 @@ class Swarm:
         self._wake: tuple[int, int] | None = None
         self._counters: list[asyncio.Future[dict[str, int]]] = []
         self._last: dict[str, int] = {}
-        self._peers: dict[Any, list[asyncio.Future[list[Any]]]] = {}
         self._endpoints: dict[Any, list[asyncio.Future[list[tuple[str, int]]]]] = {}
         self._flushing: dict[Any, bool] = {}
         self._uploads: dict[Any, int] = {}
@@ -108,7 +107,7 @@ class Swarm:
             loop.remove_reader(self._wake[0])
         for pending in self._counters:
             pending.cancel()
-        for asked in (*self._peers.values(), *self._endpoints.values()):
+        for asked in self._endpoints.values():
             _answer(asked, [])
         self._flushing.clear()
         self._uploads.clear()
@@ -201,11 +200,25 @@ class Swarm:
 
     async def peers(self, handle: Any) -> list[Any]:
         """The peers that a torrent is connected to (`libtorrent.peer_info`)."""
-        return await self._ask(self._peers, handle, handle.post_peer_info)
+        if self._session is None:
+            return []
+        try:  # its answer by alert has no form that Python can read
+            return list(await asyncio.to_thread(handle.get_peer_info))
+        except RuntimeError:
+            return []  # the torrent is gone
 
     async def endpoints(self, handle: Any) -> list[tuple[str, int]]:
         """Where the peers of a torrent listen, as far as they told."""
-        return await self._ask(self._endpoints, handle, handle.save_resume_data)
+        if self._session is None or not handle.is_valid():
+            return []
+        loop = asyncio.get_running_loop()
+        asked: asyncio.Future[list[tuple[str, int]]] = loop.create_future()
+        self._endpoints.setdefault(handle, []).append(asked)
+        handle.save_resume_data()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                return await asked
+        return []
 
     async def call_back(self, handle: Any, addresses: Iterable[str], *, drop: bool = False) -> None:
         """Connect to peers that were lost, so that nobody waits until a tracker is asked again.
@@ -243,19 +256,6 @@ class Swarm:
         if self._session is not None:
             self._session.apply_settings({"connection_speed": 0})
 
-    async def _ask(
-        self, waiting: dict[Any, list[asyncio.Future[Any]]], handle: Any, ask: Callable[[], None]
-    ) -> list[Any]:
-        if self._session is None or not handle.is_valid():
-            return []
-        asked: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-        waiting.setdefault(handle, []).append(asked)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                ask()
-                return await asked
-        return []
-
     def _drain(self) -> None:
         """Take the alerts that wait; called when libtorrent writes into the pipe."""
         if self._wake is not None:
@@ -289,8 +289,6 @@ class Swarm:
             self._last = {name: int(values[name]) for name in _WANTED}
             asked, self._counters = self._counters, []
             _answer(asked, self._last)
-        elif isinstance(alert, lt.peer_info_alert):
-            _answer(self._peers.pop(alert.handle, []), list(alert.peer_info))
         elif isinstance(alert, lt.save_resume_data_alert):
             _answer(self._endpoints.pop(alert.handle, []), list(alert.params.peers))
         elif isinstance(alert, lt.save_resume_data_failed_alert):

@@ -166,7 +166,7 @@ class Watch:
             (offer, number)
             for offer in self._offers
             for number, held in enumerate(offer.chosen)
-            if held is None and number not in offer.unseen
+            if number not in offer.unseen and (held is None or offer.is_misplaced(number))
         ]
         for offer, number in lost[: self._settings.pass_moves]:
             self._offers.verifier.hasten(offer, number)

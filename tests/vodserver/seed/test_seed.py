@@ -9,43 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.vodserver.conftest import flip_byte, unlock
+from tests.vodserver.seed.conftest import CLIENT_HOST, SEED_HOST, torrent_of
 from vodserver.errors import SeedError
-from vodserver.seed import PEER_ID_PREFIX, Seed, SeedSettings
-from vodserver.torrent import compose_torrent
-
-SEED_HOST = "127.31.0.1"
-CLIENT_HOST = "127.31.0.2"
-
-
-def settings(**changes):
-    base = {
-        "host": SEED_HOST,
-        "port": 0,
-        "upload": None,
-        "connections": 50,
-        "trackers": (),
-    }
-    return SeedSettings(**base | changes)
-
-
-@pytest.fixture
-async def seeding():
-    """Start a seed over an opened store: `seed = await seeding(store)`."""
-    started: list[Seed] = []
-
-    async def start(store, **changes):
-        seed = Seed(store, settings(**changes))
-        await seed.start()
-        started.append(seed)
-        return seed
-
-    yield start
-    for seed in started:
-        await seed.close()
-
-
-def torrent_of(title):
-    return compose_torrent(title, trackers=(), content_url="http://127.0.0.1:1/film")
+from vodserver.seed import PEER_ID_PREFIX
 
 
 def sha256(path):
