@@ -37,6 +37,7 @@ def rebalance_moves(
     *,
     tolerance: float,
     rng: np.random.Generator,
+    may_get: NDArray[np.bool_] | None = None,
 ) -> list[Move]:
     """Plan moves until each disk's used part is within `tolerance` of that of all together.
 
@@ -53,6 +54,8 @@ def rebalance_moves(
         capacity_bytes: how large each disk is, shape (disks,); one of 0 neither gives nor gets.
         tolerance: as a part of a disk, >= 0.
         rng: the only source of chance.
+        may_get: whether each disk can take more, shape (disks,); a disk that is full to the brim
+            cannot, and still gives. All can if not given.
 
     Returns:
         The moves in the order in which to make them: none takes a disk out of the tolerance, and
@@ -68,7 +71,8 @@ def rebalance_moves(
         raise AllocationError("each disk that holds a replica needs a capacity")
     used = np.zeros(len(capacity_bytes))
     np.add.at(used, disks, sizes)
-    plan = _Plan(used, capacity_bytes, tolerance)
+    closed = set() if may_get is None else set(np.flatnonzero(~may_get).tolist())
+    plan = _Plan(used, capacity_bytes, tolerance, closed)
     for row in rng.permutation(len(disks)).tolist():
         plan.add(int(extents[row]), int(disks[row]), int(sizes[row]))
     return plan.make()
@@ -81,9 +85,12 @@ class _Plan:
         used: bytes on each disk.
         capacity: how large each is.
         tolerance: as a part of a disk.
+        closed: disks that cannot take more.
     """
 
-    def __init__(self, used: NDArray[np.float64], capacity: Disks, tolerance: float) -> None:
+    def __init__(
+        self, used: NDArray[np.float64], capacity: Disks, tolerance: float, closed: set[int]
+    ) -> None:
         usable = np.flatnonzero(capacity).tolist()
         total = int(capacity.sum())
         mean = float(used[usable].sum()) / total if total else 0.0
@@ -93,7 +100,7 @@ class _Plan:
         self._high = [(mean + tolerance) * size for size in self._capacity]
         # Roles never change: a disk that gives never gets, so no byte goes two ways.
         self._sources = [disk for disk in usable if self._part(disk) > mean]
-        self._targets = [disk for disk in usable if self._part(disk) < mean]
+        self._targets = [disk for disk in usable if self._part(disk) < mean and disk not in closed]
         self._replicas: dict[int, list[tuple[int, int]]] = defaultdict(list)
         self._holders: dict[int, set[int]] = defaultdict(set)
         self._moved: set[tuple[int, int]] = set()

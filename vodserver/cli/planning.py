@@ -51,7 +51,7 @@ _MAX_CALIBRATION_BYTES: Final = 1 << 20
 )
 @json_option
 def model_command(streams: int | None, as_json: bool, **options: Any) -> None:
-    """Say how many streams an array of disks can serve, or how many disks streams take.
+    """Say how many streams disks serve, or the reverse.
 
     \b
     Example:
@@ -184,7 +184,7 @@ def _read_calibration(path: Path) -> list[DiskFigures]:
 def calibrate_command(
     directories: tuple[Path, ...], seconds: float, size: float, as_json: bool
 ) -> None:
-    """Measure access time and rate of the disks that directories are on.
+    """Measure access time and rate of disks.
 
     Writes a scratch file into each DIR, reads it in random places, and leaves nothing behind.
 

@@ -20,12 +20,13 @@ def holdings(placed, sizes):
     return extents, placed.reshape(-1), np.repeat(np.asarray(sizes), copies)
 
 
-def plan(placed, sizes, capacity, *, tolerance=0.01, seed=1):
+def plan(placed, sizes, capacity, *, tolerance=0.01, seed=1, **options):
     return rebalance_moves(
         *holdings(placed, sizes),
         np.asarray(capacity),
         tolerance=tolerance,
         rng=np.random.default_rng(seed),
+        **options,
     )
 
 
@@ -127,6 +128,18 @@ def test_disks_of_no_capacity_neither_give_nor_get():
 
     assert {(move.source, move.target) for move in moves} == {(0, 1)}
     assert sum(move.size for move in moves) == pytest.approx(200, abs=20)
+
+
+def test_a_disk_that_cannot_take_more_still_gives():
+    """Disk 0 is the fullest and disk 2 the emptiest, and neither can be written to."""
+    placed = np.tile([0, 1], (60, 1))
+    placed[40:, 1] = 3
+    can = np.array([False, True, False, True])
+
+    moves = plan(placed, [10] * 60, np.full(4, 1000), may_get=can)
+
+    assert {move.source for move in moves} >= {0}
+    assert {move.target for move in moves} == {3}
 
 
 def test_what_is_moved_is_chance_and_the_same_chance_moves_the_same():
