@@ -162,6 +162,10 @@ class StockClient:
             while not until(self):
                 await self._alerted()
 
+    @property
+    def port(self) -> int:
+        return self._session.listen_port()
+
     def pieces(self) -> list[bool]:
         return list(self.handle.status(lt.torrent_handle.query_pieces).pieces)
 

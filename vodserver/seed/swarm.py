@@ -153,6 +153,8 @@ class Swarm:
         params.flags = (
             lt.torrent_flags.no_verify_files
             | lt.torrent_flags.upload_mode
+            | lt.torrent_flags.apply_ip_filter  # `call_back`
+            | lt.torrent_flags.update_subscribe  # `uploads`
             | lt.torrent_flags.disable_dht
             | lt.torrent_flags.disable_lsd
             | lt.torrent_flags.disable_pex
