@@ -11,7 +11,6 @@ slow        its reads take several times as long as those of the other disks
 ok          none of these
 """
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import median_low
@@ -32,7 +31,7 @@ WriteOutcome = Literal["untried", "done", "full", "read-only", "failed"]
 """How an attempt to write ended."""
 
 _FAILURES: Final = 5
-"""So many failed reads, and more than the good ones, between two looks: that is no rotten file."""
+"""So many failed reads in a time in which few succeeded: that is no rotten file."""
 
 _SLOW_FLOOR_SECONDS: Final = 0.02
 """Reads that take less are fast, whatever the others' take: an idle array is no race."""
@@ -101,7 +100,9 @@ class DiskHealth:
     _write_fault: str = ""
     _failed_at: float | None = None
     _failure: str = ""
-    _failures: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=2))
+    _reads: tuple[int, int] | None = None
+    _streak: tuple[int, int] = (0, 0)
+    """Reads that were done and that failed since most of them succeeded."""
 
     def observe(
         self, facts: DiskFacts, now: float, *, reads: tuple[int, int] = (0, 0)
@@ -142,11 +143,16 @@ class DiskHealth:
             self._failed_at, self._failure = now, facts.fault or "it does not answer"
         elif facts.write == "failed":
             self._failed_at, self._failure = now, facts.fault
-        before = self._failures[-1] if self._failures else reads
-        self._failures.append(reads)
-        done, failed = (new - old for new, old in zip(reads, before, strict=True))
-        if failed >= _FAILURES and failed > done:
-            self._failed_at, self._failure = now, f"{failed} reads failed"
+        done, failed = (new - old for new, old in zip(reads, self._reads or reads, strict=True))
+        self._reads = reads
+        if done < 0 or failed < 0:  # it was attached anew
+            self._streak = 0, 0
+            return
+        done, failed = self._streak[0] + done, self._streak[1] + failed
+        self._streak = (0, 0) if done > failed else (done, failed)
+        if self._streak[1] >= _FAILURES:
+            self._failed_at, self._failure = now, f"{failed} reads failed, {done} did not"
+            self._streak = 0, 0
 
     def _judge(self, facts: DiskFacts, now: float) -> tuple[Health, str]:
         if facts.present is False:

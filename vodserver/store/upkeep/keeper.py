@@ -26,6 +26,9 @@ __all__ = ["Keeper"]
 _PAUSE_SECONDS: Final = 60.0
 """Between looks at whether a scrub is due."""
 
+_SAMPLE_READS: Final = 16
+"""How long reads take is judged by so many of them: a single one may just have been unlucky."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -221,10 +224,12 @@ class Keeper:
         """Compare what the disks' reads took; only disks that are otherwise well."""
         conditions = self._workshop.conditions
         for number, each in self._store.statistics().disks.items():
-            reads, seconds = self._served.get(number, (0, 0.0))
-            if each.disk_reads > reads:
-                self._took[number] = (each.service_seconds - seconds) / (each.disk_reads - reads)
-            self._served[number] = each.disk_reads, each.service_seconds
+            reads, seconds = self._served.setdefault(number, (0, 0.0))
+            made = each.disk_reads - reads
+            if made >= _SAMPLE_READS:
+                self._took[number] = (each.service_seconds - seconds) / made
+            if made < 0 or made >= _SAMPLE_READS:
+                self._served[number] = each.disk_reads, each.service_seconds
         took = {number: self._took[number] for number in self._served if number in self._took}
         before = [number for number, each in conditions.items() if each.health == "slow"]
         slow = slow_disks(took, self._settings.slow_ratio, slow_before=before)

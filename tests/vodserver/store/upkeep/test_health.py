@@ -92,11 +92,24 @@ def test_room_is_remembered_while_the_disk_says_nothing(health):
         ((10, 0), (100, 5), "ok"),  # rot: most reads succeed
         ((10, 50), (20, 50), "ok"),  # old failures
         ((10, 50), (0, 0), "ok"),  # it was attached anew
+        ((10, 0), (14, 5), "failing"),  # more than half
     ],
 )
 def test_reads_that_fail_make_a_disk_failing_when_they_are_the_rule(health, before, after, state):
     health.observe(GOOD, 0.0, reads=before)
     assert health.observe(GOOD, 5.0, reads=after).health == state
+
+
+def test_failures_that_come_one_by_one_count_too(health):
+    """What failed is read elsewhere from then on: a broken disk does not fail often."""
+    for failed in range(5):
+        assert health.observe(GOOD, float(failed), reads=(1000, failed)).health == "ok"
+    assert health.observe(GOOD, 5.0, reads=(1000, 5)).health == "failing"
+
+
+def test_failures_between_successes_do_not_add_up(health):
+    for turn in range(50):
+        assert health.observe(GOOD, float(turn), reads=(3 * turn, turn)).health == "ok"
 
 
 def test_slow_is_what_is_left_when_nothing_is_wrong(health):
