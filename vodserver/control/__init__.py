@@ -4,7 +4,7 @@ A command names an operation and its arguments. If a server runs on the store, t
 there, over a socket in the store's directory; if not, the command opens the store and runs it.
 """
 
-from vodserver.control import upkeep  # noqa: F401 - its operations join the registry
+from vodserver.control import titles, upkeep  # noqa: F401 - their operations join the registry
 from vodserver.control.client import run_operation
 from vodserver.control.registry import OPERATIONS, Operation, Progress, operation
 from vodserver.control.server import ControlServer

@@ -25,6 +25,7 @@ __all__ = [
     "StoreLock",
     "capacity_of",
     "create_store",
+    "disk_owner",
     "draft_path",
     "extent_path",
     "find_disks",
@@ -195,12 +196,18 @@ def find_disks(rows: Sequence[DiskRow], store_id: str) -> dict[int, Path]:
 
 
 def _disk_id(path: Path, store_id: str) -> str:
+    owner = disk_owner(path)
+    return owner[1] if owner is not None and owner[0] == store_id else ""
+
+
+def disk_owner(path: Path) -> tuple[str, str] | None:
+    """Ids of the store and of the disk that a directory is; None if it is no disk of a store."""
     try:
         with (path / ID_NAME).open("rb") as file:
             value = json.loads(file.read(_MAX_ID_BYTES))
-        return str(value["disk"]) if value["store"] == store_id else ""
+        return str(value["store"]), str(value["disk"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return ""
+        return None
 
 
 def remove_folder(folder: str, disks: Iterable[Path]) -> bool:

@@ -9,7 +9,14 @@ from typing import Final
 from vodserver.store.catalog import Catalog, Replica, Title
 from vodserver.store.layout import draft_path, extent_path, remove_folder
 
-__all__ = ["INGEST_AGE_SECONDS", "clear_debris", "clear_folder", "clear_garbage", "remove_title"]
+__all__ = [
+    "INGEST_AGE_SECONDS",
+    "clear_debris",
+    "clear_folder",
+    "clear_garbage",
+    "clear_pending",
+    "remove_title",
+]
 
 INGEST_AGE_SECONDS: Final = 7 * 24 * 3600.0
 """A film that was stopped on its way in and not resumed for a week is given up."""
@@ -55,12 +62,23 @@ def clear_debris(
     for ingest in catalog.unfinished():
         if not ingest.plan or now - ingest.begun > INGEST_AGE_SECONDS:
             catalog.abandon_ingest(ingest.folder)
+    for replica in catalog.pending():
+        clear_pending(catalog, disk_paths, replica)
     for folder in catalog.debris():
         clear_folder(catalog, disk_paths, folder)
-    for replica in catalog.pending():
-        if _clear_replica(catalog, disk_paths, replica):
-            catalog.finish_write(*replica)
     clear_garbage(catalog, disk_paths)
+
+
+def clear_pending(catalog: Catalog, disk_paths: Mapping[int, Path], replica: Replica) -> None:
+    """Remove the file of a replica that was begun and never placed.
+
+    Args:
+        catalog: as this thread has it; nobody may be writing this replica.
+        disk_paths: where each disk is that is there, by number.
+        replica: which one.
+    """
+    if _clear_replica(catalog, disk_paths, replica):
+        catalog.finish_write(*replica)
 
 
 def clear_garbage(
@@ -81,9 +99,11 @@ def clear_garbage(
 
 
 def clear_folder(catalog: Catalog, disk_paths: Mapping[int, Path], folder: str) -> None:
-    """Remove a folder that is debris, and strike it when it is gone from every disk."""
+    """Remove a folder that is debris, and strike it when it is gone from every disk for good."""
     gone = remove_folder(folder, disk_paths.values())
-    if gone and _awaited(catalog) <= set(disk_paths):
+    # Someone who was writing a replica into it when its title vanished may make it once more.
+    written = any(replica.folder == folder for replica in catalog.pending())
+    if gone and not written and _awaited(catalog) <= set(disk_paths):
         catalog.forget_debris(folder)
 
 
