@@ -1,14 +1,15 @@
 """Links that are forged, bent, old or for others, against the real server that wants good ones."""
 
-import functools
 import http.client
 import json
+import time
 import urllib.parse
 
 import pytest
 
 from tests.interop.conftest import vodserver
 from tests.interop.film_server import film_server
+from vodserver.http.links import sign_path
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
@@ -33,21 +34,10 @@ def server(folder, small_film):
         yield server
 
 
-@pytest.fixture(scope="module")
-def sign(folder, server):
-    """Has the real program sign a link to the film: its path and query. Once for the same words."""
-
-    @functools.cache
-    def sign(*options, secret=SECRETS[0], part="content"):
-        secrets = write_secrets(folder / "signer", secret)
-        words = ("link", server.path.split("/")[2], "--store", folder / "store", "--json")
-        told = vodserver(
-            *words, "--public-url", server.url, "--part", part, "--link-secrets", secrets, *options
-        )
-        parts = urllib.parse.urlsplit(json.loads(told)["url"])
-        return f"{parts.path}?{parts.query}"
-
-    return sign
+def sign(server, *, secret=SECRETS[0], part="content", network=None, seconds=3600):
+    """A link to the film or another part of its title: path and query."""
+    path = server.path.removesuffix("content") + part
+    return f"{path}?{sign_path(secret.encode(), path, int(time.time()) + seconds, network)}"
 
 
 def ask(server, target, **fields):
@@ -62,10 +52,19 @@ def ask(server, target, **fields):
         connection.close()
 
 
+def test_the_link_that_the_program_prints_is_good(server, folder, small_film):
+    words = ("link", "small", "--store", folder / "store", "--public-url", server.url)
+    how = ("--part", "content", "--link-secrets", folder / "secrets", "--json")
+
+    link = urllib.parse.urlsplit(json.loads(vodserver(*words, *how))["url"])
+
+    assert ask(server, f"{link.path}?{link.query}") == (200, small_film.read_bytes())
+
+
 @pytest.mark.parametrize("secret", SECRETS)
-def test_a_good_link_brings_the_film_whole_and_in_ranges(server, sign, small_film, secret):
+def test_a_good_link_brings_the_film_whole_and_in_ranges(server, small_film, secret):
     """Of the secret that signs, and of an older one that still verifies."""
-    target = sign(secret=secret)
+    target = sign(server, secret=secret)
     data = small_film.read_bytes()
 
     assert ask(server, target) == (200, data)
@@ -76,9 +75,9 @@ def test_a_good_link_brings_the_film_whole_and_in_ranges(server, sign, small_fil
 
 
 @pytest.mark.parametrize("fields", [{}, {"Range": "bytes=0-99"}, {"Range": "bytes=0-9,9000-9009"}])
-def test_no_bent_link_brings_a_byte(server, sign, small_film, fields):
+def test_no_bent_link_brings_a_byte(server, small_film, fields):
     """Also not by the shortcut that plain ranges take: nothing of the film is in any answer."""
-    good = sign()
+    good = sign(server)
     path, _, query = good.partition("?")
     values = dict(urllib.parse.parse_qsl(query))
     signature = values["sig"]
@@ -98,9 +97,9 @@ def test_no_bent_link_brings_a_byte(server, sign, small_film, fields):
         "a negative expiry": with_values(path, values, expires="-1"),
         "an endless expiry": with_values(path, values, expires="9" * 5000),
         "a network that was not signed": with_values(path, values, net="127.0.0.0/8"),
-        "a stranger's secret": sign(secret="some-other-servers-secret"),
-        "for another thing": f"{path}?{sign(part='torrent').partition('?')[2]}",
-        "for another network": sign("--net", "192.0.2.0/24"),
+        "a stranger's secret": sign(server, secret="some-other-servers-secret"),
+        "for another thing": f"{path}?{sign(server, part='torrent').partition('?')[2]}",
+        "for another network": sign(server, network="192.0.2.0/24"),
         "an escaped path": good.replace("/content", "/%63ontent%2f"),
         "the first of two": f"{path}?sig={flipped}&{query}",
     }
@@ -113,20 +112,15 @@ def test_no_bent_link_brings_a_byte(server, sign, small_film, fields):
         assert b"Traceback" not in body, what
 
 
-def test_an_old_link_has_been_good_once(server, sign, folder):
-    """Signed right, for a time that is over: the program signs none, the library does."""
-    from vodserver.http.links import sign_path  # noqa: PLC0415 - for this test alone
-
-    old = sign_path(SECRETS[0].encode(), server.path, 1_000_000_000)
-
-    status, body = ask(server, f"{server.path}?{old}")
+def test_an_old_link_was_good_once(server):
+    status, body = ask(server, sign(server, seconds=-2))
 
     assert status in {403, 410}
     assert b"expired" in body
 
 
-def test_a_link_for_the_client_s_own_network_is_good(server, sign, small_film):
-    assert ask(server, sign("--net", "127.0.0.0/8"))[0] == 200
+def test_a_link_for_the_client_s_own_network_is_good(server):
+    assert ask(server, sign(server, network="127.0.0.0/8"))[0] == 200
 
 
 def with_values(path, values, **changes):
