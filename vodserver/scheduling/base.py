@@ -39,8 +39,8 @@ class DiskLoad:
         busy_seconds: how long the outstanding read has lasted; 0 without one.
         expected_delay: seconds until a foreground request of the usual size, submitted now and
             served here, would be done.
-        access_seconds: learned mean access time t_a.
-        rate: learned transfer rate r_d, bytes per second.
+        access_seconds: learned mean access time t_a; that of all disks for one not read yet.
+        rate: learned transfer rate r_d, bytes per second; likewise.
     """
 
     waiting: int

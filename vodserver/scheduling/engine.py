@@ -4,11 +4,16 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from vodserver.scheduling.base import DiskLoad, ReadRequest
 from vodserver.scheduling.service import DEFAULT_ACCESS_SECONDS, DEFAULT_RATE, ServiceModel
 
 __all__ = ["DiskState", "Engine", "Queue", "Waiting"]
+
+_KNOWN_READS: Final = 4
+_FRESH_SECONDS: Final = 30.0
+"""So long after its last read a disk may have recovered: it is given something to show it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -88,6 +93,7 @@ class DiskState:
         service: what is known of its speed.
         outstanding: what it reads now.
         started: since when.
+        learned: when the last read that taught something ended.
         foreground: what may be served here.
         background: what may be served here while nobody waits.
     """
@@ -95,6 +101,7 @@ class DiskState:
     service: ServiceModel
     outstanding: ReadRequest | None = None
     started: float = 0.0
+    learned: float = 0.0
     foreground: Queue = field(default_factory=Queue)
     background: Queue = field(default_factory=Queue)
 
@@ -102,18 +109,15 @@ class DiskState:
         """The queue of a request's class."""
         return self.background if request.background else self.foreground
 
-    def remaining(self, now: float) -> float:
-        """Expected rest of the outstanding read, seconds; 0 without one."""
-        if self.outstanding is None:
-            return 0.0
-        return self.service.remaining(self.outstanding.size, now - self.started)
-
 
 class Engine(ABC):
     """A scheduler but for two decisions: in which queues a request waits, and who is next.
 
     Background requests of every policy wait in the queues of all their disks: whichever has
     nothing better to do takes them.
+
+    A disk of which little is known, or nothing of late, is taken for one like all the others:
+    else a disk that was slow once, or never tried, would be given no read to show its speed.
 
     Args:
         disks: numbers of the disks that are there.
@@ -129,6 +133,7 @@ class Engine(ABC):
         rate: float = DEFAULT_RATE,
     ) -> None:
         self._prior = (access_seconds, rate)
+        self._common = ServiceModel(access_seconds, rate)
         self._disks: dict[int, DiskState] = {}
         self._waiting: dict[int, Waiting] = {}
         self._submitted = 0
@@ -185,7 +190,10 @@ class Engine(ABC):
         if state is None or state.outstanding is None:
             return
         if learn:
-            state.service.learn(state.outstanding.size, max(now - state.started, 0.0))
+            seconds = max(now - state.started, 0.0)
+            state.service.learn(state.outstanding.size, seconds)
+            self._common.learn(state.outstanding.size, seconds)
+            state.learned = now
         state.outstanding = None
 
     def cancel(self, request_id: int) -> bool:
@@ -235,10 +243,12 @@ class Engine(ABC):
     def load(self, disk: int, now: float) -> DiskLoad:
         """What a disk has to do; see `Scheduler.load`."""
         state = self._disks[disk]
-        service = state.service
+        self._now = now
+        service = self._model(state)
+        shown = state.service if state.service.reads else self._common
         ahead = state.foreground
         delay = (
-            state.remaining(now)
+            self._remaining(state)
             + service.seconds(max(ahead.share_size, 0.0), max(ahead.share_count, 0.0))
             + service.seconds(service.typical_bytes)
         )
@@ -248,9 +258,24 @@ class Engine(ABC):
             outstanding=state.outstanding is not None,
             busy_seconds=max(now - state.started, 0.0) if state.outstanding is not None else 0.0,
             expected_delay=delay,
-            access_seconds=service.access_seconds,
-            rate=service.rate,
+            access_seconds=shown.access_seconds,
+            rate=shown.rate,
         )
+
+    def _is_known(self, state: DiskState) -> bool:
+        """Whether a disk has shown lately how fast it is."""
+        is_fresh = self._now - state.learned <= _FRESH_SECONDS
+        return state.service.reads >= _KNOWN_READS and is_fresh
+
+    def _model(self, state: DiskState) -> ServiceModel:
+        """What to expect of a disk."""
+        return state.service if self._is_known(state) else self._common
+
+    def _remaining(self, state: DiskState) -> float:
+        """Expected rest of the outstanding read, seconds; 0 without one."""
+        if state.outstanding is None:
+            return 0.0
+        return self._model(state).remaining(state.outstanding.size, self._now - state.started)
 
     def _waits_everywhere(self, request: ReadRequest) -> bool:
         """Whether a request waits for whichever of its disks is first."""

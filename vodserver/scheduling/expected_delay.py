@@ -25,7 +25,7 @@ class ExpectedDelay(Engine):
     def _expected(self, disk: int, request: ReadRequest) -> float:
         state = self._disks[disk]
         ahead = state.foreground
-        return state.remaining(self._now) + state.service.seconds(
+        return self._remaining(state) + self._model(state).seconds(
             ahead.size + request.size, len(ahead.entries) + 1
         )
 

@@ -31,7 +31,8 @@ class Lazy(Engine):
     sooner, the rest of its present read and what it would take before included, and takes the
     oldest that it need not leave, if any. Only the eight oldest of the other disk count. Each
     request is left to others for no longer than this disk would have taken to read it: whatever
-    the others then do, leaving it has cost it no more than that, and none starves.
+    the others then do, leaving it has cost it no more than that, and none starves. Nothing is left
+    by a disk, or to a disk, that has not shown its speed lately.
 
     Args:
         disks: numbers of the disks that are there.
@@ -87,17 +88,19 @@ class Lazy(Engine):
         """Whether another disk is expected to finish a request clearly sooner than this one."""
         if entry.passed is not None and self._now >= _due(state, entry):
             return False
+        if not self._is_known(state):
+            return False
         here = state.service.seconds(entry.request.size)
         return any(
             _CLEARLY * self._expected(other, entry) < here
             for other in entry.queues
-            if other != disk
+            if other != disk and self._is_known(self._disks[other])
         )
 
     def _expected(self, disk: int, entry: Waiting) -> float:
         """Seconds until a disk would have finished a request if it took all before it first."""
         state = self._disks[disk]
-        seconds = state.remaining(self._now)
+        seconds = self._remaining(state)
         for ahead in islice(state.foreground.entries.values(), _LOOK):
             seconds += state.service.seconds(ahead.request.size)
             if ahead is entry:

@@ -36,6 +36,7 @@ class ServiceModel:
         access_seconds: t_a, >= 0.
         rate: r_d, bytes per second, > 0.
         deviation: mean absolute error of the fit, seconds.
+        reads: how many reads it has learned from.
         typical_bytes: mean size of the reads.
     """
 
@@ -48,6 +49,7 @@ class ServiceModel:
         "access_seconds",
         "deviation",
         "rate",
+        "reads",
         "typical_bytes",
     )
 
@@ -61,6 +63,7 @@ class ServiceModel:
         self.rate = rate
         self.typical_bytes = float(_TYPICAL_BYTES)
         self.deviation = 0.25 * self.seconds(_TYPICAL_BYTES)
+        self.reads = 0
         self._weight = 0.0
         self._y = 0.0  # weighted mean of the seconds
         self._xx = 0.0  # weighted sums of squares about the means
@@ -80,6 +83,7 @@ class ServiceModel:
 
     def learn(self, size: int, seconds: float) -> None:
         """Take one read into the fit."""
+        self.reads += 1
         if self._weight == 0.0:
             self.typical_bytes = float(size)
             self._y = seconds

@@ -57,6 +57,19 @@ def test_a_disk_that_hangs_gets_nothing_new():
     assert scheduler.load(0, 12.0).expected_delay > 1.9
 
 
+def test_a_disk_that_was_never_tried_is_taken_for_one_like_the_others():
+    """Disk 1 reads in a millisecond: disk 0, not tried yet, gets its half of what comes."""
+    scheduler = ExpectedDelay(disks=(0, 1))
+    for number in range(20):
+        scheduler.submit(ReadRequest(number, (1,), SIZE), number * 1.0)
+        scheduler.next(1, number * 1.0)
+        scheduler.finish(1, number + 0.001)
+    for number in range(100, 110):
+        scheduler.submit(ReadRequest(number, (0, 1), SIZE), 20.0)
+
+    assert [scheduler.load(disk, 20.0).waiting for disk in (0, 1)] == [5, 5]
+
+
 def test_equal_disks_keep_the_order_of_the_replicas():
     scheduler = ExpectedDelay(disks=(0, 1))
     scheduler.submit(ReadRequest(1, (1, 0), SIZE), 0.0)

@@ -67,6 +67,31 @@ def test_a_slow_disk_leaves_a_request_to_one_that_is_done_much_sooner():
     assert scheduler.wake(0, 10.1) is None
 
 
+def read_once(scheduler, number, disk, now, seconds):
+    scheduler.submit(ReadRequest(number, (disk,), SIZE), now)
+    assert scheduler.next(disk, now).id == number
+    scheduler.finish(disk, now + seconds)
+
+
+def test_a_disk_that_was_never_tried_is_tried():
+    """The others are a hundred times faster than a disk is taken for at first: is this one?"""
+    scheduler = Lazy(disks=(0, 1))
+    for number in range(10):
+        read_once(scheduler, number, 1, number * 1.0, 0.0003)
+    scheduler.submit(ReadRequest(100, (0, 1), SIZE), 10.0)
+
+    assert scheduler.next(0, 10.0).id == 100
+
+
+def test_a_disk_that_was_slow_is_tried_again_after_a_while():
+    scheduler = taught({0: 1.0, 1: 0.01})
+    for number, now, takes in ((100, 10.0, False), (101, 28.0, False), (102, 32.0, True)):
+        read_once(scheduler, 1000 + number, 1, now - 1.0, 0.01)  # the fast one goes on
+        scheduler.submit(ReadRequest(number, (0, 1), SIZE), now)
+        assert (scheduler.next(0, now) is not None) is takes
+        scheduler.cancel(number)
+
+
 def test_the_plain_variant_takes_it():
     scheduler = taught({0: 1.0, 1: 0.1}, plain=True)
     scheduler.submit(ReadRequest(100, (1,), SIZE), 10.0)
