@@ -39,6 +39,7 @@ async def serve(
     ready: Callable[[Listening], None],
     stop: asyncio.Event,
     upkeep: UpkeepSettings | None = None,
+    hangup: Callable[[Callable[[], None]], object] | None = None,
 ) -> None:
     """Serve a store until told to stop.
 
@@ -48,6 +49,7 @@ async def serve(
         ready: called once, when every port is bound.
         stop: ends it.
         upkeep: how the store is kept whole meanwhile; the defaults if not given.
+        hangup: told what is to be done when files may have been replaced (SIGHUP).
 
     Raises:
         ControlError: the store's directory takes no control socket.
@@ -65,6 +67,8 @@ async def serve(
     control = ControlServer(store, status=facts)
     keeper = Keeper(store, upkeep or UpkeepSettings())
     await http.start()
+    if hangup is not None:
+        hangup(http.reload)
     try:
         if settings.seed:
             seed = Seed(

@@ -19,9 +19,10 @@ DOC = (Path(__file__).parents[2] / "docs" / "vodserver.md").read_text()
 def test_every_setting_is_documented_with_its_default(field):
     row = DOC.split("## Settings")[1].split(f"\n| `{field.name}` |")[1].splitlines()[0]
     _, default = (cell.strip() for cell in row.split("|")[:2])
-    words = {None: ("as bound", "that of HTTP", "no limit"), (): ("none",), True: ("yes",)}
+    words = {None: ("as bound", "that of HTTP", "no limit", "none"), (): ("none",)}
+    words |= {True: ("yes",), False: ("no",)}
 
-    if field.default in words:
+    if isinstance(field.default, bool | tuple | None):
         assert default in words[field.default]
     else:
         assert default == (
