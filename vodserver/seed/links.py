@@ -16,22 +16,23 @@ class Links:
 
     libtorrent cannot be told that a file of a torrent lies elsewhere now without losing all the
     torrent's peers. A link that is replaced says the same, and it never notices.
-
-    Args:
-        path: a directory of its own.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self) -> None:
+        self._path = Path(_NOWHERE)
 
-    def open(self) -> None:
+    def open(self, path: Path) -> None:
         """Make the directory; whatever a killed process left in it is removed.
+
+        Args:
+            path: a directory of its own.
 
         Raises:
             OSError: it cannot be made.
         """
-        self._remove(self._path)
-        self._path.mkdir(mode=0o700)
+        self._remove(path)
+        path.mkdir(mode=0o700)
+        self._path = path
 
     def path(self, folder: str, number: int) -> Path:
         """Where the link of an extent is."""

@@ -46,7 +46,7 @@ class Seed:
         self._store = store
         self._settings = settings
         self._swarm = Swarm(settings, Listeners(self._note_unreadable, self._note_dropped))
-        self._links = Links(store.path.resolve() / _LINKS_NAME)
+        self._links = Links()
         self._holder = Holder()
         self._offers = Offers(store, settings, self._swarm, self._links, self._holder)
         self._watch = Watch(store, settings, self._swarm, self._offers)
@@ -63,7 +63,7 @@ class Seed:
             SeedError: the address or the port cannot be had, or the store's directory not written.
         """
         try:
-            self._links.open()
+            self._links.open(self._store.path.resolve() / _LINKS_NAME)
         except OSError as error:
             raise SeedError(f"the seed cannot make its directory in the store: {error}") from error
         most = raise_file_limit(self._settings.open_files, self._settings.connections)

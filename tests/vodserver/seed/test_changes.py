@@ -182,10 +182,15 @@ async def test_rot_with_a_time_of_change_is_seen_before_any_peer_is_sent_it(
         await seed.close()
 
 
+@pytest.mark.parametrize("patient", [False, True])
 async def test_an_extent_whose_last_replica_rots_is_not_served_and_is_when_it_is_remade(
-    home, tmp_path, seeding, stock_client
+    home, tmp_path, seeding, stock_client, patient
 ):
-    """No peer gets a wrong byte; the piece is there again without a new start."""
+    """No peer gets a wrong byte; the piece is there again without a new start.
+
+    A stock peer hangs up on a seed that has nothing for it, and comes again by itself. One that
+    stays, and was told that the piece is not there, is called anew.
+    """
     title, extent = home.title, home.title.extents[2]
     good = home.replica(2, 0).read_bytes()
     with home.open() as store:
@@ -196,6 +201,7 @@ async def test_an_extent_whose_last_replica_rots_is_not_served_and_is_when_it_is
             await store.check_replica(title, extent, extent.disks[copy], from_disk=True)
         await until(lambda: disks_read(seed, title)[2] is None)
         client = stock_client(torrent_of(title), tmp_path, CLIENT_HOST)
+        client._session.apply_settings({"close_redundant_connections": not patient})
         client.handle.connect_peer((SEED_HOST, seed.port))
         await client.settle(lambda c: any("DONT_HAVE" in line for line in c.alerts))
         for copy in (0, 1):
@@ -203,9 +209,10 @@ async def test_an_extent_whose_last_replica_rots_is_not_served_and_is_when_it_is
             home.replica(2, copy).write_bytes(good)
         store.mark_good(title, extent, extent.disks[0])
 
-        await client.download(SEED_HOST, seed.port)
+        await client.settle(lambda c: c.handle.status().is_seeding)
 
         assert not [line for line in client.alerts if "hash_failed" in line]
+        assert (await seed.statistics())["reconnects"] > 0 or not patient
         await seed.close()
     assert hashlib.sha256((tmp_path / home.film.name).read_bytes()).hexdigest() == title.sha256
 
@@ -324,3 +331,27 @@ def test_a_file_that_shrinks_under_libtorrent_is_an_error_and_no_signal(
     )
 
     assert (done.returncode, done.stdout.split()) == (0, [is_mapped, "True", "True"])
+
+
+async def test_extents_leave_a_disk_that_is_to_be_emptied_a_few_at_a_time(
+    home, tmp_path, seeding, stock_client
+):
+    with home.open() as store:
+        seed = await seeding(store)
+        await seed.wait_offered()
+        await until(lambda: spares_are_verified(seed, home.title))
+        victim = disks_read(seed, home.title)[0]
+        store.disk_rows = [
+            dataclasses.replace(row, state="draining") if row.number == victim else row
+            for row in store.disk_rows
+        ]
+        before = disks_read(seed, home.title).count(victim)
+        seed._watch._settings = dataclasses.replace(seed._settings, pass_moves=1)
+        seed._watch._pass(1.0)
+        after_one = disks_read(seed, home.title).count(victim)
+        for _ in range(before):
+            seed._watch._pass(1.0)
+
+        assert (before - after_one, disks_read(seed, home.title).count(victim)) == (1, 0)
+        await gets_the_film(home, seed, tmp_path, stock_client)
+        await seed.close()

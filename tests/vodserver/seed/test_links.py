@@ -7,8 +7,8 @@ from vodserver.seed.links import Links
 
 @pytest.fixture
 def links(tmp_path):
-    links = Links(tmp_path / "seed")
-    links.open()
+    links = Links()
+    links.open(tmp_path / "seed")
     return links
 
 
@@ -55,7 +55,7 @@ def test_what_a_killed_process_left_is_cleared_away(links, tmp_path):
     links.point("f", 0, path)
     (tmp_path / "seed" / "f" / "000000.new").symlink_to("whatever")
 
-    Links(tmp_path / "seed").open()
+    Links().open(tmp_path / "seed")
 
     assert list((tmp_path / "seed").iterdir()) == []
     assert (tmp_path / "kept").read_text() == "kept"
@@ -75,7 +75,7 @@ def test_a_link_in_the_directory_s_place_is_not_followed(tmp_path):
     (tmp_path / "elsewhere" / "precious").write_text("")
     (tmp_path / "seed").symlink_to(tmp_path / "elsewhere")
 
-    Links(tmp_path / "seed").open()
+    Links().open(tmp_path / "seed")
 
     assert (tmp_path / "elsewhere" / "precious").exists()
     assert not (tmp_path / "seed").is_symlink()
