@@ -25,7 +25,7 @@ _REQUEST = re.compile(
     rb"GET (/titles/([a-z0-9-]{1,80})/content) HTTP/1\.1\r\n"
     rb"((?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*\r\n)+)\r\n"
 )
-_RANGE = re.compile(rb"[Bb]ytes=(\d{1,15})-(\d{1,15})")
+_RANGE = re.compile(rb"\r\n[Rr]ange: *[Bb]ytes=(\d{1,15})-(\d{1,15})\r\n")
 # Fields that may stand in such a request without a meaning for its answer.
 _IDLE: Final = frozenset(
     (
@@ -35,6 +35,11 @@ _IDLE: Final = frozenset(
         *(b"sec-ch-ua-mobile", b"sec-ch-ua-platform", b"cookie", b"save-data", b"x-request-id"),
     )
 )
+
+
+_MOST_SHAPES: Final = 4096
+
+_Shape = tuple[str, str, dict[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,9 @@ class FastPath:
         self._source = source
         self._fields = fields
         self._heads: dict[str, tuple[Title, bytes]] = {}
+        # A client's requests differ in their ranges only: what was found good once need not be
+        # taken apart again.
+        self._shapes: dict[tuple[bytes, bytes], _Shape] = {}
 
     def may_be(self, data: bytes | bytearray) -> bool:
         """Whether what has come so far may be the beginning of such a request."""
@@ -87,20 +95,26 @@ class FastPath:
             head: a request up to its empty line.
             now: unix seconds.
         """
-        match = _REQUEST.fullmatch(head)
-        fields = None if match is None else _plain_fields(match[3])
-        if match is None or fields is None:
+        asked = _RANGE.search(head)
+        if asked is None:
             return None
-        asked = _RANGE.fullmatch(fields.get(b"range", b""))
-        title = self._source.title(match[2].decode())
-        if asked is None or title is None:
-            return None
+        shape = head[: asked.start(1)], head[asked.end(2) :]
+        known = self._shapes.get(shape)
+        if known is None:
+            known = _shape_of(head)
+            if known is None:
+                return None
+            if len(self._shapes) >= _MOST_SHAPES:
+                self._shapes.clear()
+            self._shapes[shape] = known
+        title_id, target, fields = known
+        title = self._source.title(title_id)
         start, last = int(asked[1]), int(asked[2])
-        if not start <= last or start >= title.film_bytes:
+        if title is None or not start <= last or start >= title.film_bytes:
             return None
         end = min(last + 1, title.film_bytes)
         answer = self._head(title, start, end, now)
-        return FastRequest(title, start, end, answer, head, match[1].decode(), fields)
+        return FastRequest(title, start, end, answer, head, target, fields)
 
     def _head(self, title: Title, start: int, end: int, now: float) -> bytes:
         known = self._heads.get(title.id)
@@ -113,6 +127,15 @@ class FastPath:
             b"Content-Length: %d\r\nContent-Range: bytes %d-%d/%d\r\nDate: %b\r\n\r\n"
             % (known[1], end - start, start, end - 1, title.film_bytes, _date(int(now)))
         )
+
+
+def _shape_of(head: bytes) -> _Shape | None:
+    """Film, path and fields of a request; None if it is not of the shape."""
+    match = _REQUEST.fullmatch(head)
+    fields = None if match is None else _plain_fields(match[3])
+    if match is None or fields is None:
+        return None
+    return match[2].decode(), match[1].decode(), fields
 
 
 def _plain_fields(lines: bytes) -> dict[bytes, bytes] | None:

@@ -12,13 +12,13 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 from vodserver.errors import DiskError
 from vodserver.scheduling import DiskLoad, ReadRequest, Scheduler
-from vodserver.store.disks import Disk, ExtentKey, OpenFile
-from vodserver.store.reading import ArraySettings, DiskStatistics, Wanted
+from vodserver.store.disks import Disk, ExtentKey
+from vodserver.store.files import OpenFile
+from vodserver.store.reading import ArraySettings, DiskStatistics, Read, Step, Waiter, Wanted
 from vodserver.store.sums import SUM_SPAN, matches
 
 __all__ = ["DiskArray"]
@@ -29,51 +29,14 @@ _STEP: Final = 16 * SUM_SPAN
 _CLOSE_SECONDS: Final = 1.0
 
 
-@dataclass(slots=True, eq=False)
-class _Waiter:
-    wanted: Wanted
-    disks: tuple[int, ...]
-    done: "asyncio.Future[tuple[int, memoryview | None]]"
-    parts: list[bytes] = field(default_factory=list)
-
-
-@dataclass(slots=True, eq=False)
-class _Read:
-    """One read, waiting or under way, and who waits for it."""
-
-    id: int
-    wanted: Wanted
-    high: int
-    """Where it ends, prefetch included."""
-    disks: tuple[int, ...]
-    waiters: list[_Waiter]
-    loop: asyncio.AbstractEventLoop
-    reached: int
-    disk: int | None = None
-    began: float = 0.0
-    heard: float = 0.0
-    keep: bool = False
-    watchdog: asyncio.TimerHandle | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A part of a read that is in, and right."""
-
-    low: int
-    high: int
-    kept: bytes | None
-    file: OpenFile | None
-
-
 class _Slot:
     """A disk, its thread, and its counters."""
 
     def __init__(self, number: int, disk: Disk, work: Callable[["_Slot"], None]) -> None:
         self.number = number
         self.disk = disk
-        self.jobs: queue.SimpleQueue[_Read | None] = queue.SimpleQueue()
-        self.running: _Read | None = None
+        self.jobs: queue.SimpleQueue[Read | None] = queue.SimpleQueue()
+        self.running: Read | None = None
         self.stalled = False
         self.closed = False
         self.wake: asyncio.TimerHandle | None = None
@@ -112,9 +75,9 @@ class DiskArray:
         self._learn = learn
         self._fault = fault
         self._ids = itertools.count()
-        self._reads: dict[int, _Read] = {}
-        self._by_extent: dict[ExtentKey, list[_Read]] = {}
-        self._parked: list[_Read] = []
+        self._reads: dict[int, Read] = {}
+        self._by_extent: dict[ExtentKey, list[Read]] = {}
+        self._parked: list[Read] = []
         self._slots: dict[int, _Slot] = {}
         for number, disk in disks.items():
             self._slots[number] = _Slot(number, disk, self._work)
@@ -142,13 +105,12 @@ class DiskArray:
         Raises:
             DiskError: none of the disks has it, or none answered in time.
         """
-        there = tuple(number for number in disks if number in self._slots)
-        if not there:
+        asked = tuple(disks)
+        if not self._there(asked):
             raise DiskError("none of its disks is there")
-        loop = asyncio.get_running_loop()
         self._recover()
-        waiter = _Waiter(wanted, there, loop.create_future())
-        self._place(waiter, there)
+        waiter = Waiter(wanted, asked, asyncio.get_running_loop().create_future())
+        self._place(waiter, asked)
         try:
             async with asyncio.timeout(self._settings.read_timeout_seconds):
                 return await waiter.done
@@ -157,26 +119,32 @@ class DiskArray:
             raise DiskError(f"no disk answered within {seconds:g} s") from None
         finally:
             self._leave(waiter)
+            if waiter.done.done() and not waiter.done.cancelled():
+                waiter.done.exception()  # whoever was cancelled meanwhile does not want to know
 
     def attach(self, number: int, disk: Disk) -> None:
-        """Take in a disk, new or returned."""
+        """Take in a disk, new or returned, in place of one of this number that may be there."""
+        self.detach(number)
         self._slots[number] = _Slot(number, disk, self._work)
         self._scheduler.join(number)
+        self._resume(number)
         self._dispatch_all()
 
     def detach(self, number: int) -> None:
         """Let a disk go: what waits for it goes to others, or fails."""
+        self._recover()
         slot = self._slots.pop(number, None)
         if slot is None:
             return
         self._end(slot)
         orphans = [self._reads[request.id] for request in self._scheduler.withdraw(number)]
-        parked = [read for read in self._parked if not self._there(read)]
-        self._parked = [read for read in self._parked if self._there(read)]
+        parked = [read for read in self._parked if not self._there(read.disks)]
         for read in (*orphans, *parked):
-            self._fail(read, f"disk {number} is not there any more")
+            self._forget(read)
+            self._move_waiters(read, f"disk {number} is not there any more")
         if slot.running is not None:
-            self._move_waiters(slot.running, number)
+            # Those who have no other disk may yet get what it is just reading.
+            self._move_waiters(slot.running)
         self._dispatch_all()
 
     def note_resident(self, number: int, reads: int, size: int) -> None:
@@ -201,16 +169,22 @@ class DiskArray:
             for waiter in read.waiters:
                 if not waiter.done.done() and not read.loop.is_closed():
                     waiter.done.set_exception(DiskError("the store is closed"))
-        for slot in self._slots.values():
+        self._reads.clear()
+        self._by_extent.clear()
+        self._parked.clear()
+        slots, self._slots = self._slots, {}
+        for slot in slots.values():
             self._end(slot)
-        for slot in self._slots.values():
+            if slot.running is not None and slot.running.watchdog is not None:
+                slot.running.watchdog.cancel()
+        deadline = _now() + _CLOSE_SECONDS
+        for slot in slots.values():
             # A disk that hangs keeps its thread; the thread is a daemon and ends with us.
-            slot.thread.join(_CLOSE_SECONDS)
-        self._slots.clear()
+            slot.thread.join(max(deadline - _now(), 0.0))
 
     # --- who waits for what
 
-    def _place(self, waiter: _Waiter, disks: tuple[int, ...]) -> None:
+    def _place(self, waiter: Waiter, disks: tuple[int, ...]) -> None:
         """Have a waiter wait for a read that is coming anyway, or for a new one."""
         wanted = waiter.wanted
         for read in self._by_extent.get(wanted.extent, ()):
@@ -227,32 +201,38 @@ class DiskArray:
             high = wanted.size if ahead is None else min(high + ahead, wanted.size)
             high = min(-(-high // SUM_SPAN) * SUM_SPAN, wanted.size)
         loop = asyncio.get_running_loop()
-        read = _Read(next(self._ids), wanted, high, disks, [waiter], loop, wanted.low)
+        read = Read(next(self._ids), wanted, high, disks, [waiter], loop, wanted.low)
         read.keep = wanted.keep
         self._reads[read.id] = read
         self._by_extent.setdefault(wanted.extent, []).append(read)
         self._submit(read)
 
-    def _may_join(self, read: _Read, disks: tuple[int, ...]) -> bool:
-        """Whether a read is from one of these disks, and no better off than a new one."""
+    def _may_join(self, read: Read, disks: tuple[int, ...]) -> bool:
+        """Whether a read is from these disks only, and no worse off than a new one."""
         if read.disk is None:
-            return set(read.disks) <= set(disks)
+            return set(self._ready(disks)) <= set(read.disks) <= set(disks)
         slot = self._slots.get(read.disk)
-        return read.disk in disks and slot is not None and (not slot.stalled or len(disks) == 1)
+        return (
+            read.disk in disks
+            and slot is not None
+            and slot.running is read
+            and (not slot.stalled or len(disks) == 1)
+        )
 
-    def _submit(self, read: _Read) -> None:
-        ready = [n for n in read.disks if n in self._slots and not self._slots[n].stalled]
+    def _submit(self, read: Read) -> None:
+        ready = self._ready(read.disks)
         if not ready:
             self._parked.append(read)  # a stalled disk may yet come back in time
             return
         size = read.high - read.wanted.low
         background = read.wanted.background
-        self._scheduler.submit(ReadRequest(read.id, tuple(ready), size, background), _now())
+        # Of all its disks: one that is stalled may take it when it comes to.
+        self._scheduler.submit(ReadRequest(read.id, read.disks, size, background), _now())
         # Placement order is random: of several idle disks no number is favoured.
         for number in ready:
             self._dispatch(self._slots[number])
 
-    def _leave(self, waiter: _Waiter) -> None:
+    def _leave(self, waiter: Waiter) -> None:
         """A waiter is answered, or waits no longer."""
         for read in self._by_extent.get(waiter.wanted.extent, ()):
             if waiter in read.waiters:
@@ -262,7 +242,7 @@ class DiskArray:
                     self._forget(read)
                 return
 
-    def _forget(self, read: _Read) -> None:
+    def _forget(self, read: Read) -> None:
         self._reads.pop(read.id, None)
         if read in self._parked:
             self._parked.remove(read)
@@ -272,25 +252,25 @@ class DiskArray:
             if not others:
                 del self._by_extent[read.wanted.extent]
 
-    def _fail(self, read: _Read, fault: str) -> None:
-        self._forget(read)
-        for waiter in read.waiters:
-            if not waiter.done.done():
-                waiter.done.set_exception(DiskError(fault))
+    def _move_waiters(self, read: Read, fault: str = "", *, hangs: bool = False) -> None:
+        """Have those who wait for a read served by other disks that may have what they want.
 
-    def _move_waiters(self, read: _Read, avoid: int, fault: str = "") -> None:
-        """Have those who wait for a read that fails, or hangs, served by the other disks."""
-        others = tuple(n for n in read.disks if n != avoid and n in self._slots)
+        Args:
+            read: failed, lost its disk, or hangs.
+            fault: told to those who have no other disk; if empty, they go on waiting.
+            hangs: other disks that hang as well are no better.
+        """
         waiting = [waiter for waiter in read.waiters if not waiter.done.done()]
-        if not others:
-            if fault:
-                for waiter in waiting:
-                    waiter.done.set_exception(DiskError(fault))
-            return
         read.waiters = []
         for waiter in waiting:
-            waiter.parts.clear()
-            self._place(waiter, others)
+            there = self._there(waiter.disks)
+            if self._ready(there) if hangs else there:
+                waiter.parts.clear()
+                self._place(waiter, waiter.disks)
+            elif fault:
+                waiter.done.set_exception(DiskError(fault))
+            else:
+                read.waiters.append(waiter)
 
     # --- the disks
 
@@ -323,9 +303,9 @@ class DiskArray:
             loop = asyncio.get_running_loop()
             slot.wake = loop.call_later(max(due - now, 0.0), self._dispatch, slot)
 
-    def _watch(self, slot: _Slot, read: _Read) -> None:
+    def _watch(self, slot: _Slot, read: Read) -> None:
         """See whether the read that a disk is at goes on."""
-        if slot.running is not read:
+        if slot.running is not read or self._slots.get(slot.number) is not slot:
             return
         quiet = _now() - read.heard
         limit = self._settings.stall_seconds
@@ -335,8 +315,7 @@ class DiskArray:
         slot.stalled = True
         for request in self._scheduler.withdraw(slot.number):
             self._parked.append(self._reads[request.id])
-        if any(n in self._slots and not self._slots[n].stalled for n in read.disks):
-            self._move_waiters(read, slot.number)
+        self._move_waiters(read, hangs=True)
         self._dispatch_all()
 
     def _work(self, slot: _Slot) -> None:
@@ -352,7 +331,7 @@ class DiskArray:
             self._post(read, self._finished, slot, read, fault)
         slot.disk.close()
 
-    def _read_steps(self, slot: _Slot, read: _Read) -> None:
+    def _read_steps(self, slot: _Slot, read: Read) -> None:
         wanted, disk, at = read.wanted, slot.disk, read.wanted.low
         file = disk.file(wanted.extent) if disk.paged else None
         stop = wanted.high
@@ -363,34 +342,34 @@ class DiskArray:
             data = disk.read(wanted.extent, at, stop - at, direct=wanted.direct)
             if not matches(data, at, wanted.sums):
                 raise DiskError("its checksum does not match")
-            kept = bytes(data) if read.keep or file is None else None
-            self._post(read, self._progress, slot, read, _Step(at, stop, kept, file))
+            kept = bytes(data) if read.keep else None
+            self._post(read, self._progress, slot, read, Step(at, stop, kept, file))
             at, stop = stop, min(stop + _STEP, read.high) if stop >= wanted.high else wanted.high
 
-    def _post(self, read: _Read, call: Callable[..., None], *arguments: object) -> None:
+    def _post(self, read: Read, call: Callable[..., None], *arguments: object) -> None:
         try:
             read.loop.call_soon_threadsafe(call, *arguments)
         except RuntimeError:
             return  # the loop ended before its read did: nobody waits for it any more
 
-    def _progress(self, slot: _Slot, read: _Read, step: _Step) -> None:
+    def _progress(self, slot: _Slot, read: Read, step: Step) -> None:
         read.reached, read.heard = step.high, _now()
         slot.read_bytes += step.high - step.low
-        paged = step.file is not None
-        if step.file is not None and not read.wanted.direct and slot.number in self._slots:
+        is_there = self._slots.get(slot.number) is slot
+        if step.file is not None and not read.wanted.direct and is_there:
             self._learn(read.wanted.extent, slot.number, step.low, step.high, step.file)
         for waiter in read.waiters:
             wanted = waiter.wanted
             if waiter.done.done() or wanted.low >= step.high:
                 continue
-            if step.kept is not None and (wanted.keep or not paged):
+            if step.kept is not None and wanted.keep:
                 cut = slice(max(wanted.low - step.low, 0), wanted.high - step.low)
                 waiter.parts.append(step.kept[cut])
             if wanted.high <= step.high:
                 data = memoryview(b"".join(waiter.parts)) if waiter.parts else None
                 waiter.done.set_result((slot.number, data))
 
-    def _finished(self, slot: _Slot, read: _Read, fault: str) -> None:
+    def _finished(self, slot: _Slot, read: Read, fault: str) -> None:
         now = _now()
         if read.watchdog is not None:
             read.watchdog.cancel()
@@ -406,16 +385,16 @@ class DiskArray:
                 self._scheduler.join(slot.number)
                 self._resume(slot.number)
             if fault:
+                for waiter in read.waiters:
+                    waiter.disks = tuple(n for n in waiter.disks if n != slot.number)
                 self._fault(read.wanted.extent, slot.number, fault)
         if fault:
-            self._move_waiters(read, slot.number, fault)
+            self._move_waiters(read, fault)
         self._dispatch_all()
 
     def _resume(self, number: int) -> None:
         """A disk answers again: what only it has, and who waits for others that do not, is next."""
-        parked, self._parked = self._parked, []
-        for read in parked:
-            self._submit(read)
+        self._submit_parked()
         for slot in tuple(self._slots.values()):
             if slot.stalled and slot.running is not None:
                 read = slot.running
@@ -427,18 +406,33 @@ class DiskArray:
 
     def _recover(self) -> None:
         """Free the disks whose last read belonged to an event loop that has ended."""
-        for slot in self._slots.values():
-            read = slot.running
-            if read is not None and read.loop.is_closed():
-                slot.running = None
-                self._forget(read)
-                self._scheduler.finish(slot.number, _now(), learn=False)
-        for read in [read for read in self._reads.values() if read.loop.is_closed()]:
+        left = [read for read in self._reads.values() if read.loop.is_closed()]
+        if not left:
+            return
+        for read in left:
             self._scheduler.cancel(read.id)
             self._forget(read)
+        for slot in self._slots.values():
+            if slot.running in left:
+                slot.running = None
+                self._scheduler.finish(slot.number, _now(), learn=False)
+                if slot.stalled:  # it may still hang; the next read will tell
+                    slot.stalled = False
+                    self._scheduler.join(slot.number)
+        self._submit_parked()
+        self._dispatch_all()
 
-    def _there(self, read: _Read) -> bool:
-        return any(number in self._slots for number in read.disks)
+    def _submit_parked(self) -> None:
+        parked, self._parked = self._parked, []
+        for read in parked:
+            self._submit(read)
+
+    def _there(self, disks: Iterable[int]) -> tuple[int, ...]:
+        return tuple(number for number in disks if number in self._slots)
+
+    def _ready(self, disks: Iterable[int]) -> tuple[int, ...]:
+        """Those of some disks that are there and answer."""
+        return tuple(n for n in self._there(disks) if not self._slots[n].stalled)
 
     def _end(self, slot: _Slot) -> None:
         slot.closed = True
@@ -466,7 +460,7 @@ class DiskArray:
         )
 
 
-def _covers(read: _Read, wanted: Wanted) -> bool:
+def _covers(read: Read, wanted: Wanted) -> bool:
     """Whether somebody who wants this part may wait for a read that is coming anyway."""
     return (
         not (wanted.direct or read.wanted.direct)

@@ -1,6 +1,5 @@
 """Disks: every read of an extent that the server makes goes through one of these."""
 
-import ctypes
 import mmap
 import os
 from contextlib import suppress
@@ -8,88 +7,16 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from vodserver.errors import DiskError
+from vodserver.store.files import OpenFile
 from vodserver.store.layout import extent_path
 
-__all__ = ["Disk", "ExtentKey", "OpenFile", "RealDisk"]
+__all__ = ["Disk", "ExtentKey", "RealDisk"]
 
-_NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)
 _DIRECT: Final = getattr(os, "O_DIRECT", 0)
 _PAGE: Final = mmap.PAGESIZE
-_MAP_SHARED: Final = 1
-_PROT_READ: Final = 1
-
-_libc: Final = ctypes.CDLL(None, use_errno=True)
-_libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = [
-    *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int),
-    ctypes.c_longlong,
-]
-_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-_libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
-_MAP_FAILED: Final = ctypes.c_void_p(-1).value
 
 ExtentKey = tuple[str, int]
 """An extent on a disk: the folder of its title and its number."""
-
-
-class OpenFile:
-    """A replica that is open for reading; closes itself when nobody holds it any more.
-
-    Args:
-        path: the file.
-
-    Raises:
-        OSError: it cannot be opened.
-    """
-
-    __slots__ = ("_address", "fd", "size")
-
-    def __init__(self, path: Path) -> None:
-        self.fd = -1
-        self._address: int | None = None
-        self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        found = os.fstat(self.fd)
-        self.size = found.st_size
-        # mincore(2) tells the truth only to whoever may write the file or owns it.
-        if self.size and (found.st_uid == os.geteuid() or os.geteuid() == 0):
-            address = _libc.mmap(None, self.size, _PROT_READ, _MAP_SHARED, self.fd, 0)
-            if address != _MAP_FAILED:
-                self._address = address
-
-    def is_gone(self) -> bool:
-        """Whether the file was removed or replaced since: what is open is then no replica."""
-        return os.fstat(self.fd).st_nlink == 0
-
-    def in_memory(self, begin: int, stop: int) -> bool:
-        """Whether bytes [begin, stop) can be read without waiting for the disk; never blocks.
-
-        False also where that cannot be known.
-        """
-        if self._address is None or stop > self.size:
-            return False
-        first = begin // _PAGE * _PAGE
-        pages = -(-(stop - first) // _PAGE)
-        vector = ctypes.create_string_buffer(pages)
-        if _libc.mincore(self._address + first, stop - first, vector):
-            return False
-        return b"\0" not in vector.raw[:pages]
-
-    def read_now(self, begin: int, stop: int) -> memoryview | None:
-        """Bytes [begin, stop) if they can be had without waiting (preadv2(2), RWF_NOWAIT)."""
-        if not _NOWAIT:
-            return None
-        buffer = bytearray(stop - begin)
-        try:
-            count = os.preadv(self.fd, [buffer], begin, _NOWAIT)
-        except OSError:  # not resident, or a fault that the disk's own thread will meet and report
-            return None
-        return memoryview(buffer) if count == len(buffer) else None
-
-    def __del__(self) -> None:
-        if self._address is not None:
-            _libc.munmap(self._address, self.size)
-        if self.fd >= 0:
-            os.close(self.fd)
 
 
 class Disk(Protocol):

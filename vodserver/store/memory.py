@@ -6,25 +6,36 @@ has to be verified again after it was found to have gone.
 """
 
 import resource
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final
 
 from vodserver.errors import DiskError
-from vodserver.store.disks import ExtentKey, OpenFile
+from vodserver.store.disks import ExtentKey
+from vodserver.store.files import OpenFile
 from vodserver.store.sums import SUM_SPAN, matches
 
 __all__ = ["Memory", "raise_open_files_limit"]
 
 _OPEN_FILES: Final = 4096
 
+_TRUSTED_SECONDS: Final = 0.1
+"""What the kernel said is believed for so long: asking costs as much as sending 64 KiB. A page that
+goes in that time makes one sendfile(2) wait for the disk; a file that is removed is still whole."""
+
 
 class _Entry:
-    __slots__ = ("file", "verified")
+    """A replica; its sets of spans are bits, the first span the lowest."""
+
+    __slots__ = ("asked", "file", "resident", "verified")
 
     def __init__(self, file: OpenFile) -> None:
         self.file = file
         self.verified = 0
-        """One bit for each checksum span."""
+        self.resident = 0
+        self.asked = float("-inf")
+        """Since when the kernel is believed about those that are resident."""
 
 
 class Memory:
@@ -34,10 +45,14 @@ class Memory:
 
     Args:
         open_files: most replicas open at a time; the one that was used least recently goes.
+        clock: seconds, monotonic.
     """
 
-    def __init__(self, open_files: int = _OPEN_FILES) -> None:
+    def __init__(
+        self, open_files: int = _OPEN_FILES, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._limit = open_files
+        self._clock = clock
         self._entries: OrderedDict[tuple[ExtentKey, int], _Entry] = OrderedDict()
 
     def ready(
@@ -62,23 +77,29 @@ class Memory:
         if entry is None:
             return None
         file = entry.file
-        if file.is_gone():
-            del self._entries[key, disk]
-            return None
+        now = self._clock()
+        if now - entry.asked > _TRUSTED_SECONDS:
+            if file.is_gone():
+                del self._entries[key, disk]
+                return None
+            self._entries.move_to_end((key, disk))
+            entry.resident = 0
+            entry.asked = now
         bits = _bits(begin, stop)
-        if not file.in_memory(begin, stop):
-            entry.verified &= ~bits
-            return None
+        if entry.resident & bits != bits:
+            low, high = _spans(begin, stop, size)
+            if not file.in_memory(low, high):
+                entry.verified &= ~bits
+                return None
+            entry.resident |= bits
         if entry.verified & bits != bits:
-            low = begin // SUM_SPAN * SUM_SPAN
-            high = min(-(-stop // SUM_SPAN) * SUM_SPAN, size)
+            low, high = _spans(begin, stop, size)
             data = file.read_now(low, high)
             if data is None:
                 return None
             if not matches(data, low, sums):
                 raise DiskError("its checksum does not match")
             entry.verified |= bits
-        self._entries.move_to_end((key, disk))
         return file
 
     def learn(
@@ -100,7 +121,9 @@ class Memory:
             entry = self._entries[key, disk] = _Entry(file)
             while len(self._entries) > self._limit:
                 self._entries.popitem(last=False)
-        entry.verified |= _bits(low, high)
+        bits = _bits(low, high)
+        entry.verified |= bits
+        entry.resident |= bits
 
     def has(self, key: ExtentKey, disk: int) -> bool:
         """Whether the replica is open here."""
@@ -119,6 +142,11 @@ def _bits(begin: int, stop: int) -> int:
     """The bits of the spans that bytes [begin, stop) touch."""
     first = begin // SUM_SPAN
     return ((1 << (-(-stop // SUM_SPAN) - first)) - 1) << first
+
+
+def _spans(begin: int, stop: int, size: int) -> tuple[int, int]:
+    """The whole spans that bytes [begin, stop) of an extent touch."""
+    return begin // SUM_SPAN * SUM_SPAN, min(-(-stop // SUM_SPAN) * SUM_SPAN, size)
 
 
 def raise_open_files_limit() -> None:

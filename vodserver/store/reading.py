@@ -1,11 +1,13 @@
-"""What reading from the disks is about: settings, what is wanted, what was done."""
+"""What reading from the disks is about: settings, what is wanted, who waits, what was done."""
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 
 from vodserver.store.disks import ExtentKey
+from vodserver.store.files import OpenFile
 from vodserver.store.sums import SUM_SPAN
 
-__all__ = ["ArraySettings", "DiskStatistics", "Wanted"]
+__all__ = ["ArraySettings", "DiskStatistics", "Read", "Step", "Waiter", "Wanted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,3 +92,45 @@ class Wanted:
     def high(self) -> int:
         """One past the last byte of those."""
         return min(-(-self.stop // SUM_SPAN) * SUM_SPAN, self.size)
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """Somebody who waits for a part of an extent."""
+
+    wanted: Wanted
+    disks: tuple[int, ...]
+    """Those that may have it: fewer with each that turns out not to."""
+
+    done: "asyncio.Future[tuple[int, memoryview | None]]"
+    parts: list[bytes] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Read:
+    """One read, waiting or under way, and who waits for it."""
+
+    id: int
+    wanted: Wanted
+    high: int
+    """Where it ends, prefetch included."""
+
+    disks: tuple[int, ...]
+    waiters: list[Waiter]
+    loop: asyncio.AbstractEventLoop
+    reached: int
+    disk: int | None = None
+    began: float = 0.0
+    heard: float = 0.0
+    keep: bool = False
+    watchdog: asyncio.TimerHandle | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of a read that is in, and right."""
+
+    low: int
+    high: int
+    kept: bytes | None
+    file: OpenFile | None

@@ -10,7 +10,7 @@ from vodserver.errors import DiskError, ReadError
 from vodserver.scheduling import SCHEDULERS, DiskLoad
 from vodserver.store.array import DiskArray
 from vodserver.store.catalog import CATALOG_NAME, Catalog, DiskRow, Extent, Title
-from vodserver.store.disks import Disk, ExtentKey, OpenFile, RealDisk
+from vodserver.store.disks import Disk, ExtentKey, RealDisk
 from vodserver.store.events import (
     DiskChanged,
     ReplicaBad,
@@ -19,6 +19,7 @@ from vodserver.store.events import (
     TitleChanged,
     TitleRemoved,
 )
+from vodserver.store.files import OpenFile
 from vodserver.store.layout import StoreLock, extent_path, find_disks
 from vodserver.store.memory import Memory
 from vodserver.store.reading import ArraySettings, DiskStatistics, Wanted

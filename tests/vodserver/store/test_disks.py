@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from vodserver.errors import DiskError
-from vodserver.store.disks import OpenFile, RealDisk
+from vodserver.store.disks import RealDisk
+from vodserver.store.files import OpenFile
 from vodserver.store.layout import extent_path
 
 DATA = bytes(range(256)) * 1024

@@ -1,0 +1,123 @@
+"""Open replicas, and what of them the kernel has in memory.
+
+Linux 6.5 and later tell by cachestat(2), older ones by mincore(2), which costs twice as much. Both
+tell the truth only to whoever owns the file or may write it.
+"""
+
+import ctypes
+import errno
+import mmap
+import os
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = ["OpenFile"]
+
+_NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)
+_PAGE: Final = mmap.PAGESIZE
+_MAP_SHARED: Final = 1
+_PROT_READ: Final = 1
+_CACHESTAT: Final = 451
+"""Number of the system call; the same on every architecture."""
+
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [
+    *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int),
+    ctypes.c_longlong,
+]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+_MAP_FAILED: Final = ctypes.c_void_p(-1).value
+
+
+class _Scratch(threading.local):
+    """What a thread's system calls are given and answer into."""
+
+    def __init__(self) -> None:
+        self.range: Any = (ctypes.c_uint64 * 2)()
+        self.found: Any = (ctypes.c_uint64 * 5)()
+
+
+_scratch: Final = _Scratch()
+
+
+def _cached_pages(fd: int, begin: int, size: int) -> int | None:
+    """Pages of a part of a file that the kernel has; None where it does not tell."""
+    scratch = _scratch
+    scratch.range[0], scratch.range[1] = begin, size
+    if _libc.syscall(_CACHESTAT, fd, scratch.range, scratch.found, 0):
+        return None
+    return int(scratch.found[0])
+
+
+def _has_cachestat() -> bool:
+    # Of no file at all: EBADF says that there is such a call, anything else that there is not.
+    return _cached_pages(-1, 0, 0) is None and ctypes.get_errno() == errno.EBADF
+
+
+_ASK_CACHESTAT: Final = _has_cachestat()
+
+
+class OpenFile:
+    """A replica that is open for reading; closes itself when nobody holds it any more.
+
+    Args:
+        path: the file.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+
+    __slots__ = ("_address", "_told_truth", "fd", "size")
+
+    def __init__(self, path: Path) -> None:
+        self.fd = -1
+        self._address: int | None = None
+        self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        found = os.fstat(self.fd)
+        self.size = found.st_size
+        self._told_truth = os.geteuid() in {found.st_uid, 0}
+        if self.size and self._told_truth and not _ASK_CACHESTAT:
+            address = _libc.mmap(None, self.size, _PROT_READ, _MAP_SHARED, self.fd, 0)
+            if address != _MAP_FAILED:
+                self._address = address
+
+    def is_gone(self) -> bool:
+        """Whether the file was removed or replaced since: what is open is then no replica."""
+        return os.fstat(self.fd).st_nlink == 0
+
+    def in_memory(self, begin: int, stop: int) -> bool:
+        """Whether bytes [begin, stop) can be read without waiting for the disk; never blocks.
+
+        False also where that cannot be known.
+        """
+        if not self._told_truth or stop > self.size:
+            return False
+        first = begin // _PAGE * _PAGE
+        if _ASK_CACHESTAT:
+            return _cached_pages(self.fd, first, stop - first) == -(-(stop - first) // _PAGE)
+        if self._address is None:
+            return False
+        vector = ctypes.create_string_buffer(-(-(stop - first) // _PAGE))
+        if _libc.mincore(self._address + first, stop - first, vector):
+            return False
+        return b"\0" not in vector.raw
+
+    def read_now(self, begin: int, stop: int) -> memoryview | None:
+        """Bytes [begin, stop) if they can be had without waiting (preadv2(2), RWF_NOWAIT)."""
+        if not _NOWAIT:
+            return None
+        buffer = bytearray(stop - begin)
+        try:
+            count = os.preadv(self.fd, [buffer], begin, _NOWAIT)
+        except OSError:  # not resident, or a fault that the disk's own thread will meet and report
+            return None
+        return memoryview(buffer) if count == len(buffer) else None
+
+    def __del__(self) -> None:
+        if self._address is not None:
+            _libc.munmap(self._address, self.size)
+        if self.fd >= 0:
+            os.close(self.fd)
