@@ -43,6 +43,7 @@ class Watch:
         while True:
             await asyncio.sleep(self._settings.watch_seconds)
             await self._look_at_disks()
+            self._offers.loads.leaving = self._leaving()
             self._look_at_files()
             for offer in self._offers:
                 if offer.refused and offer.handle is not None:
@@ -180,18 +181,12 @@ class Watch:
         Returns:
             Bytes per second sent of each title, by folder.
         """
-        rows = {row.number: row for row in self._store.disk_rows}
-        loads = {number: self._store.load(number) for number in rows}
-        leaving = {
-            number
-            for number, row in rows.items()
-            if loads[number] is None or row.state != "active" or number in self._gone
-        }
+        loads = {row.number: self._store.load(row.number) for row in self._store.disk_rows}
         known = {number: load for number, load in loads.items() if load is not None}
         self._offers.loads = DiskLoads(
             {number: load.expected_delay for number, load in known.items()},
             {number: load.rate for number, load in known.items() if load.rate > 0},
-            frozenset(leaving),
+            self._leaving(),
         )
         if seconds <= 0:
             return {}
@@ -204,3 +199,13 @@ class Watch:
                 if held is not None:
                     self._offers.loads.add(held.disk, rates[offer.title.folder] / len(offer.chosen))
         return rates
+
+    def _leaving(self) -> frozenset[int]:
+        """Disks that are gone, do not answer, or are to be emptied."""
+        return frozenset(
+            row.number
+            for row in self._store.disk_rows
+            if row.state != "active"
+            or row.number in self._gone
+            or self._store.load(row.number) is None
+        )
