@@ -14,25 +14,27 @@ from experiments.processes import program
 
 READY_SECONDS = 20.0
 _RANGE_BYTES = 200_000
+_TURN_SECONDS = 10.25
+"""Ten seconds and a little: no picture or sound of one turn comes after the next has begun."""
 
 
 def make_long_film(path: Path, *, seconds: float, rate: float) -> Path:
     """A real film that is long and cheap: some seconds of it, again and again."""
     spec = FilmSpec(duration_seconds=10.0, bit_rate=rate, width=160, height=90, fps=5)
     short = make_film(path.with_name(f"short-{path.name}"), spec)
-    with av.open(str(short)) as source, av.open(str(path), "w") as target:
-        streams = {
-            stream.index: target.add_stream_from_template(stream) for stream in source.streams
-        }
-        packets = [packet for packet in source.demux() if packet.dts is not None]
-        kept = [(packet, packet.stream.index, packet.pts, packet.dts) for packet in packets]
-        for turn in range(round(seconds / 10.0)):
-            for packet, index, pts, dts in kept:
-                shift = round(turn * 10.0 / packet.time_base)
-                packet.pts, packet.dts = pts + shift, dts + shift
-                packet.stream = streams[index]
-                target.mux(packet)
-                packet.stream = source.streams[index]
+    with av.open(str(path), "w") as target:
+        streams = []
+        for turn in range(round(seconds / _TURN_SECONDS)):
+            with av.open(str(short)) as source:
+                streams = streams or [
+                    target.add_stream_from_template(stream) for stream in source.streams
+                ]
+                for packet in source.demux():
+                    if packet.dts is not None:
+                        shift = round(turn * _TURN_SECONDS / packet.time_base)
+                        packet.pts, packet.dts = packet.pts + shift, packet.dts + shift
+                        packet.stream = streams[packet.stream.index]
+                        target.mux(packet)
     short.unlink()
     return path
 

@@ -70,7 +70,7 @@ class OpenFile:
         OSError: it cannot be opened.
     """
 
-    __slots__ = ("_address", "_told_truth", "fd", "size")
+    __slots__ = ("_address", "_told_truth", "fd", "opened_stamp", "size")
 
     def __init__(self, path: Path) -> None:
         self.fd = -1
@@ -78,6 +78,7 @@ class OpenFile:
         self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         found = os.fstat(self.fd)
         self.size = found.st_size
+        self.opened_stamp = found.st_ctime_ns
         self._told_truth = os.geteuid() in {found.st_uid, 0}
         if self.size and self._told_truth and not _ASK_CACHESTAT:
             address = _libc.mmap(None, self.size, _PROT_READ, _MAP_SHARED, self.fd, 0)
@@ -87,6 +88,11 @@ class OpenFile:
     def is_gone(self) -> bool:
         """Whether the file was removed or replaced since: what is open is then no replica."""
         return os.fstat(self.fd).st_nlink == 0
+
+    def stamp(self) -> int | None:
+        """When it was changed last, by content or by name, in nanoseconds; None if it is gone."""
+        found = os.fstat(self.fd)
+        return found.st_ctime_ns if found.st_nlink else None
 
     def in_memory(self, begin: int, stop: int) -> bool:
         """Whether bytes [begin, stop) can be read without waiting for the disk; never blocks.

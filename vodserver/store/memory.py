@@ -28,12 +28,14 @@ goes in that time makes one sendfile(2) wait for the disk; a file that is remove
 class _Entry:
     """A replica; its sets of spans are bits, the first span the lowest."""
 
-    __slots__ = ("asked", "file", "resident", "verified")
+    __slots__ = ("asked", "file", "resident", "stamp", "verified")
 
     def __init__(self, file: OpenFile) -> None:
         self.file = file
         self.verified = 0
         self.resident = 0
+        self.stamp: int | None = file.opened_stamp
+        """When the file had been changed last, before what is verified was verified."""
         self.asked = float("-inf")
         """Since when the kernel is believed about those that are resident."""
 
@@ -77,11 +79,16 @@ class Memory:
         if entry is None:
             return None
         file = entry.file
+        stamp = file.stamp()
+        if stamp is None:
+            del self._entries[key, disk]
+            return None
+        if stamp != entry.stamp:
+            # Somebody wrote into the file: what was right in memory may be so no more.
+            entry.stamp = stamp
+            entry.verified = entry.resident = 0
         now = self._clock()
         if now - entry.asked > _TRUSTED_SECONDS:
-            if file.is_gone():
-                del self._entries[key, disk]
-                return None
             self._entries.move_to_end((key, disk))
             entry.resident = 0
             entry.asked = now
