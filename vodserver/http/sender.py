@@ -147,7 +147,7 @@ class Sending:
                 self._send_part(ready)
         except BlockingIOError:
             pass
-        except OSError as error:
+        except (OSError, ReadError) as error:
             self._finish(error)
             return
         if self._at >= self._end and not self._head:
@@ -216,7 +216,7 @@ class Sending:
     async def _fetch(self, stop: int) -> None:
         try:
             self._fetched = await self._source.fetch(self._title, self._at, stop)
-        except ReadError as error:
+        except Exception as error:  # noqa: BLE001 - else the connection would wait for ever
             self._waiting = None
             self._finish(error)
             return

@@ -129,7 +129,7 @@ class RealDisk:
         if len(self._buffer) < length:
             self._buffer = bytearray(length)
         view = memoryview(self._buffer)
-        return _fill(file.fd, view[:length], offset), view
+        return _fill(file.fd, view[:length], offset, length), view
 
     def _read_direct(
         self, file: OpenFile, extent: ExtentKey, offset: int, length: int
@@ -144,17 +144,21 @@ class RealDisk:
             fd = os.open(extent_path(self.path, *extent), flags)
             try:
                 if _DIRECT:
-                    return _fill(fd, view[:wanted], offset), view
+                    return _fill(fd, view[:wanted], offset, length), view
             finally:
                 os.close(fd)
         os.posix_fadvise(file.fd, offset, length, os.POSIX_FADV_DONTNEED)
-        return _fill(file.fd, view[:length], offset), view
+        return _fill(file.fd, view[:length], offset, length), view
 
 
-def _fill(fd: int, view: memoryview, offset: int) -> int:
-    """Read until the view is full or the file ends; how many bytes."""
+def _fill(fd: int, view: memoryview, offset: int, enough: int) -> int:
+    """Read until there is enough or the file ends; how many bytes.
+
+    Where a file ends within a page, going on would be a read at an odd offset, which a disk that
+    is read directly refuses.
+    """
     have = 0
-    while have < len(view):
+    while have < enough:
         count = os.preadv(fd, [view[have:]], offset + have)
         if count == 0:
             break
