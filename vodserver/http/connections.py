@@ -402,9 +402,10 @@ class _Connection(asyncio.Protocol):
         try:
             sending.start()
             while not ended.done():
-                await asyncio.wait([ended], timeout=send_timeout)
-                if sending.waits_for_client and self._loop.time() - heard >= send_timeout:
+                left = heard + send_timeout - self._loop.time()
+                if left <= 0 and sending.waits_for_client:
                     raise TimeoutError
+                await asyncio.wait([ended], timeout=left if left > 0 else send_timeout)
             await ended
         finally:
             sending.cancel()
