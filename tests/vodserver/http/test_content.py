@@ -58,7 +58,7 @@ async def test_random_ranges_over_one_connection_are_the_film_s_slices(
         (["Range: bytes=99999999-"], 416),
         (["Range: bytes=-0"], 416),
         (["Range: lines=0-9"], 200),
-        (["Range: bytes=0-1,3-4"], 200),
+        (["Range: bytes=0-1,3-4"], 206),  # joined: so small a gap costs less than a part
         (["Range: bytes=0-1", "Range: bytes=3-4"], 200),  # two lines are one list
         (["Range: bytes=0-9", 'If-Range: "other"'], 200),
         (["Range: bytes=0-9", "If-Range: {etag}"], 206),
