@@ -37,7 +37,8 @@ _IDLE: Final = frozenset(
 )
 
 
-_MOST_SHAPES: Final = 4096
+_MOST_SHAPES: Final = 512
+"""Strangers write them: so many, of the longest, take a few megabytes."""
 
 _Shape = tuple[str, str, dict[bytes, bytes]]
 

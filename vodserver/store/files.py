@@ -86,8 +86,11 @@ class OpenFile:
                 self._address = address
 
     def is_gone(self) -> bool:
-        """Whether the file was removed or replaced since: what is open is then no replica."""
-        return os.fstat(self.fd).st_nlink == 0
+        """Whether the file was removed, replaced, cut or written to since it was opened.
+
+        What is open is then no replica, or not the one whose bytes were verified.
+        """
+        return self.stamp() != self.opened_stamp
 
     def stamp(self) -> int | None:
         """When it was changed last, by content or by name, in nanoseconds; None if it is gone."""

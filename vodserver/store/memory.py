@@ -9,6 +9,7 @@ import resource
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from vodserver.errors import DiskError
@@ -19,6 +20,8 @@ from vodserver.store.sums import SUM_SPAN, matches
 __all__ = ["Memory", "raise_open_files_limit"]
 
 _OPEN_FILES: Final = 4096
+_SHARE: Final = 4
+"""One in so many of the files that may be open here, connections and all, is a replica."""
 
 _TRUSTED_SECONDS: Final = 0.1
 """What the kernel said is believed for so long: asking costs as much as sending 64 KiB. A page that
@@ -46,14 +49,15 @@ class Memory:
     Used from one thread.
 
     Args:
-        open_files: most replicas open at a time; the one that was used least recently goes.
+        open_files: most replicas open at a time; the one that was used least recently goes. By
+            default 4096, or a quarter of what this process may have open, if that is less.
         clock: seconds, monotonic.
     """
 
     def __init__(
-        self, open_files: int = _OPEN_FILES, clock: Callable[[], float] = time.monotonic
+        self, open_files: int | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._limit = open_files
+        self._most = open_files
         self._clock = clock
         self._entries: OrderedDict[tuple[ExtentKey, int], _Entry] = OrderedDict()
 
@@ -121,12 +125,15 @@ class Memory:
             high: one past the last.
             file: the replica, opened; needed where it is not open here yet.
         """
+        if file is not None and file.is_gone():
+            return  # it was changed while it was read: nobody knows which of the two is verified
         entry = self._entries.get((key, disk))
         if entry is None or (file is not None and entry.file is not file and entry.file.is_gone()):
             if file is None:
                 return
             entry = self._entries[key, disk] = _Entry(file)
-            while len(self._entries) > self._limit:
+            limit = self._limit()
+            while len(self._entries) > limit:
                 self._entries.popitem(last=False)
         bits = _bits(low, high)
         entry.verified |= bits
@@ -140,9 +147,21 @@ class Memory:
         """Close a replica here: it is bad, or it has moved."""
         self._entries.pop((key, disk), None)
 
+    def forget_disk(self, disk: int) -> None:
+        """Close all that lies on a disk: it is gone, and another may come under its number."""
+        for held in [held for held in self._entries if held[1] == disk]:
+            del self._entries[held]
+
     def clear(self) -> None:
         """Close everything."""
         self._entries.clear()
+
+    def _limit(self) -> int:
+        if self._most is not None:
+            return self._most
+        # Asked for anew: a program may raise it after the store was opened.
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return _OPEN_FILES if soft < 0 else max(min(_OPEN_FILES, soft // _SHARE), 1)
 
 
 def _bits(begin: int, stop: int) -> int:
@@ -159,5 +178,7 @@ def _spans(begin: int, stop: int, size: int) -> tuple[int, int]:
 def raise_open_files_limit() -> None:
     """Let this process have as many files and connections open as it may."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if soft != resource.RLIM_INFINITY and (hard == resource.RLIM_INFINITY or soft < hard):
+        # Where no limit is set the kernel has one of its own and may refuse: then it stays.
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -179,6 +179,7 @@ class Store:
         self.disk_rows = sorted([*self.disk_rows, row], key=lambda each: each.number)
         if row.number in self.disk_paths:
             self._array.detach(row.number)
+            self._memory.forget_disk(row.number)
         self.disk_paths[row.number] = path
         self._array.attach(row.number, self._make_disk(path))
         self._tell(DiskChanged(row.number))
@@ -187,6 +188,7 @@ class Store:
         """Use a disk no longer: it is gone, or about to go."""
         if self.disk_paths.pop(number, None) is not None:
             self._array.detach(number)
+            self._memory.forget_disk(number)
             self._tell(DiskChanged(number))
 
     def replica_path(self, title: Title, extent: Extent, number: int) -> Path | None:
