@@ -343,6 +343,12 @@ class Catalog(CatalogFile):
         """Replicas that are no longer placed and whose files may be there still."""
         return self._replicas("garbage")
 
+    def is_garbage(self, replica: Replica) -> bool:
+        """Whether this replica is garbage at this moment."""
+        with self._translated():
+            rows = self._db.execute(f"SELECT 1 FROM garbage WHERE {_OF_REPLICA}", replica)  # noqa: S608 - ours
+            return rows.fetchone() is not None
+
     def note_garbage(self, folder: str, number: int, disk: int) -> None:
         """Note a replica that is no longer placed; moves do this themselves."""
         with self._translated():

@@ -94,7 +94,8 @@ def clear_garbage(
     for replica in catalog.garbage():
         if folder is not None and replica.folder != folder:
             continue
-        if _clear_replica(catalog, disk_paths, replica):
+        # Looked at again: someone may be about to write it anew, and has struck it.
+        if catalog.is_garbage(replica) and _clear_replica(catalog, disk_paths, replica):
             catalog.forget_garbage(*replica)
 
 

@@ -120,6 +120,9 @@ class ExtentWriter:
         for place, disk in enumerate(writing.disks):
             if disk not in usable:
                 writing.disks[place] = self._stand_in(writing, disk)
+        for disk in writing.disks:
+            # A disk that was passed over once may be wanted again: nobody may clear it meanwhile.
+            self._catalog.forget_garbage(folder, number, disk)
         writing.jobs = [self._pool.submit(self._put, writing, disk) for disk in writing.disks]
         return writing
 

@@ -8,7 +8,15 @@ import pytest
 from vodserver.errors import AllocationError, DiskError, StoreError, StoreUsageError
 from vodserver.store import create_store, open_store
 from vodserver.store.catalog import Catalog
-from vodserver.store.layout import StoreLock, find_disks, remove_folder
+from vodserver.store.layout import (
+    StoreLock,
+    capacity_of,
+    disk_owner,
+    draft_path,
+    extent_path,
+    find_disks,
+    remove_folder,
+)
 
 
 def names(folder):
@@ -180,3 +188,28 @@ def test_removing_a_folder_tells_whether_it_is_gone(tmp_path):
 def test_too_few_disks_is_an_allocation_error(tmp_path):
     with pytest.raises(AllocationError):
         create_store(tmp_path / "s", [tmp_path / "a"])
+
+
+def test_a_new_store_knows_how_large_its_disks_are(tmp_path):
+    (first, second) = create_store(tmp_path / "s", [tmp_path / "a", tmp_path / "b"])
+
+    facts = os.statvfs(tmp_path)
+    assert first.capacity_bytes == second.capacity_bytes == facts.f_frsize * facts.f_blocks
+    assert capacity_of(tmp_path / "nowhere") == 0
+    with open_store(tmp_path / "s") as store:
+        assert store.catalog.disks() == [first, second]
+
+
+def test_a_draft_lies_beside_the_replica_that_it_will_be(tmp_path):
+    draft, path = draft_path(tmp_path, "f", 7), extent_path(tmp_path, "f", 7)
+
+    assert draft.parent == path.parent
+    assert (draft.name, path.name) == (".000007.new", "000007")
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"store": 1}', "\xff"])
+def test_a_directory_whose_id_cannot_be_read_has_no_owner(tmp_path, content):
+    (tmp_path / "vod-disk.json").write_bytes(content.encode("latin-1"))
+
+    assert disk_owner(tmp_path) is None
+    assert disk_owner(tmp_path / "nowhere") is None

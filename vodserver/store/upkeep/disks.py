@@ -313,22 +313,25 @@ def _prepare(path: Path, number: int, store_id: str, *, known: list[DiskRow]) ->
         raise StoreUsageError(f"{real} is a disk of this store already")
     try:
         real.mkdir(parents=True, exist_ok=True)
-        there = _names_in(real) - {"lost+found"}
+        draft = real / f".{ID_NAME}.new"
+        there = _names_in(real) - {"lost+found", draft.name}
     except OSError as error:
         raise DiskError(f"cannot use the directory {real}: {error.strerror}") from error
     disk_id = secrets.token_hex(16)
     if there and there <= {ID_NAME, EXTENTS_NAME}:
         # Left by one of these that was killed before the catalog knew of it.
-        found = id_of(real)
-        if (found is None or found[0] != store_id) or any(found[1] == row.id for row in known):
-            raise StoreUsageError(f"{real} is a disk of a store already: choose another directory")
-        disk_id = found[1]
+        if ID_NAME in there:
+            found = id_of(real)
+            if (found is None or found[0] != store_id) or any(found[1] == row.id for row in known):
+                raise StoreUsageError(
+                    f"{real} is a disk of a store already: choose another directory"
+                )
+            disk_id = found[1]
         there = _names_in(real / EXTENTS_NAME) if EXTENTS_NAME in there else set()
     if there:
         raise StoreUsageError(f"{real} is not empty: choose an empty directory")
     try:
         (real / EXTENTS_NAME).mkdir(exist_ok=True)
-        draft = real / f".{ID_NAME}.new"
         with draft.open("w", encoding="utf-8") as file:
             json.dump({"store": store_id, "disk": disk_id}, file)
             file.flush()
