@@ -411,6 +411,23 @@ def test_a_crowd_of_idle_connections_is_bounded_and_others_are_served_on(
     assert statuses(received) == [200]
 
 
+def test_the_server_takes_as_many_descriptors_as_it_may(tmp_path, small_film, many_files):
+    """Begun as most shells begin programs, with 1024, it serves beside 1,300 connections."""
+    if many_files < 3_000:
+        pytest.skip(f"this process may have {many_files} descriptors only: ulimit -n")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, many_files))
+    try:
+        with film_server(tmp_path, small_film) as server:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (many_files, many_files))
+            with contextlib.ExitStack() as crowd:
+                for number in range(1_300):
+                    crowd.enter_context(stranger(server, number))
+                received, _ = tell(server, b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (many_files, many_files))
+    assert statuses(received) == [200]
+
+
 def test_half_requests_are_cut_in_time(server, slow_ones, figures):
     """However slowly they come on: a new connection has so long to make its request, all in all."""
     deadline = slow_ones.begun + SETTINGS.header_timeout_seconds + 5

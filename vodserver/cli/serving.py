@@ -20,6 +20,7 @@ from vodserver.http.links import read_secrets, sign_path
 from vodserver.serve import Listening, serve
 from vodserver.settings import ServeSettings
 from vodserver.store import list_titles, open_store
+from vodserver.store.memory import raise_open_files_limit
 
 _DEFAULTS = ServeSettings()
 _FILE = click.Path(path_type=Path)
@@ -126,6 +127,7 @@ def serve_command(store: Path, as_json: bool, **options: Any) -> None:
         seed = "" if listening.seed_port is None else f", seed on port {listening.seed_port}"
         click.echo(f"serving {listening.titles} titles on {listening.url}{seed}; Ctrl-C stops")
 
+    raise_open_files_limit()  # or strangers beyond the usual 1024 would be reset, not told 503
     with open_store(store) as opened, asyncio.Runner(loop_factory=_new_loop) as runner:
         runner.run(
             _until_signal(
