@@ -223,9 +223,10 @@ class Starvation:
 class Pace:
     """The timetable of one answer, and the account of the client that plays it.
 
-    The client begins to play when its initial buffer is there. When its buffer is empty it
-    starves, until it has as much again; what is sent counts as received, so a client whose
-    connection is slow is only seen as far as the connection pushes back.
+    The timetable begins, and the client begins to play, when the initial buffer has been sent: how
+    long that took is no deficit. When the client's buffer is empty it starves, until it has as much
+    again; what is sent counts as received, so a client whose connection is slow is only seen as far
+    as the connection pushes back.
 
     Args:
         rate: bytes per second of the film.
@@ -255,16 +256,12 @@ class Pace:
         self._lead: Lead = lead or FixedLead(slot_seconds * initial_slots)
         self._quantum = quantum_seconds
         self._length = length
+        self._initial = self._capped(self._curve.bytes_at(self._lead.initial_seconds))
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin anew: for the next answer of a connection."""
         self._start: float | None = None
-        self.restart(None)
-
-    def restart(self, now: float | None) -> None:
-        """Begin anew: for the next answer of a connection.
-
-        Args:
-            now: when; None to begin with the first question.
-        """
-        self._start = now
         self._sent = 0
         self._playing = False
         self._position = 0.0
@@ -283,15 +280,20 @@ class Pace:
         """What a step of the timetable brings, on the mean: best sent at a time."""
         return max(math.ceil(self._rate * self._quantum), 1)
 
-    @property
-    def urgent(self) -> bool:
-        """Whether the client plays already, so that what is due to it is due now."""
-        return self._playing or self._incidents > 0
+    def urgent(self, now: float) -> bool:
+        """Whether the client plays, so that what is due to it is due now.
+
+        One that has nothing left, or that paused for so long that it seems so, is not.
+        """
+        self._play(now)
+        return self._playing
 
     def allowed(self, now: float) -> int:
         """How many more bytes may be sent now."""
-        elapsed = self._elapsed(now)
-        first = self._lead.initial_seconds
+        start = self._begin(now)
+        if start is None:
+            return self._initial - self._sent
+        elapsed, first = now - start, self._lead.initial_seconds
         film = max(elapsed + self._lead.at(elapsed) - first, 0.0)
         steps = math.floor(film / self._quantum + _TINY)
         return max(
@@ -299,20 +301,22 @@ class Pace:
         )
 
     def when(self, count: int, now: float) -> float:
-        """The time from which `count` more bytes may be sent; `now` if they may already."""
-        start = now - self._elapsed(now)
-        first = self._lead.initial_seconds
-        film = self._curve.time_of(self._capped(self._sent + count)) - first
-        if film <= 0 or self.allowed(now) >= self._capped(self._sent + count) - self._sent:
+        """The time from which `count` more bytes may be sent; `now` if they may already.
+
+        What begins in the initial buffer may go, also where it ends beyond.
+        """
+        start, wanted = self._begin(now), self._capped(self._sent + count)
+        if start is None or self.allowed(now) >= wanted - self._sent:
             return now
-        steps = math.ceil(film / self._quantum - _TINY)
+        first = self._lead.initial_seconds
+        steps = math.ceil((self._curve.time_of(wanted) - first) / self._quantum - _TINY)
         return max(start + self._lead.reached(first + steps * self._quantum), now)
 
     def sent(self, count: int, now: float) -> None:
         """Take note that `count` more bytes were sent."""
-        self._elapsed(now)
         self._play(now)
         self._sent += count
+        self._begin(now)
         wanted = self._curve.bytes_at(self._position + self._lead.initial_seconds)
         if not self._playing and self._sent >= max(self._capped(wanted), 1):
             self._playing, self._since = True, now
@@ -331,10 +335,11 @@ class Pace:
         self._play(now)
         return self._curve.time_of(self._sent) - self._position
 
-    def _elapsed(self, now: float) -> float:
-        if self._start is None:
+    def _begin(self, now: float) -> float | None:
+        """When the timetable began: with the end of the initial buffer; None before that."""
+        if self._start is None and self._sent >= self._initial:
             self._start = now
-        return now - self._start
+        return self._start
 
     def _capped(self, count: int) -> int:
         return count if self._length is None else min(count, self._length)

@@ -128,7 +128,7 @@ class SendLimit:
             need = count - self._credit
             if need <= 0:
                 return 0.0
-            urgent = self.pace is not None and self.pace.urgent
+            urgent = self.pace is not None and self.pace.urgent(self._clock())
             number = self._cap.ask(need, urgent=urgent)
             if number is None:
                 self._credit += need

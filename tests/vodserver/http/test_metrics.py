@@ -61,8 +61,12 @@ def test_any_label_and_value_can_be_read_back(label, value):
 
 def test_samples_of_a_metric_stand_together():
     text = render(
-        [Sample("vod_disk_there", 1, ("0",)), Sample("vod_titles", 3), Sample("vod_disk_there", 0, ("1",))]
-    )  # fmt: skip
+        [
+            Sample("vod_disk_there", 1, ("0",)),
+            Sample("vod_titles", 3),
+            Sample("vod_disk_there", 0, ("1",)),
+        ]
+    )
 
     values, _ = read(text)
     assert len(values) == 3

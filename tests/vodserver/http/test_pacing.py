@@ -92,7 +92,6 @@ def test_the_deficit_rule_of_the_source_slot_by_slot():
         ends.append(now)
 
     pace = Pace(RATE, quantum_seconds=slot)
-    pace.restart(0.0)
     pace.sent(int(RATE * slot), 0.0)
     ours, now = [], 0.0
     for sending in took:
@@ -103,6 +102,28 @@ def test_the_deficit_rule_of_the_source_slot_by_slot():
         ours.append(now)
 
     assert ours == pytest.approx(ends)
+
+
+def test_what_the_initial_buffer_took_is_no_deficit():
+    """Or whoever has it first would be sent a burst, and keep the others from theirs."""
+    pace = Pace(RATE)
+    pace.sent(int(4 * RATE), 10.0)
+    assert pace.when(int(2 * RATE), 12.0) == 12.0
+    assert not pace.urgent(12.0)
+    pace.sent(int(RATE), 12.0)
+
+    assert pace.urgent(12.0)
+    assert pace.allowed(12.0) == 0
+    assert pace.allowed(13.0) == RATE
+
+
+def test_who_has_nothing_left_is_not_urgent_any_more():
+    """It may be a player that paused for an hour: what it missed must not crowd out the others."""
+    pace = Pace(RATE)
+    pace.sent(int(5 * RATE), 0.0)
+
+    assert pace.urgent(4.9)
+    assert not pace.urgent(3600.0)
 
 
 def test_a_starving_client_is_counted_once_until_it_has_its_buffer_again():
@@ -133,16 +154,16 @@ def test_a_client_that_has_everything_does_not_starve():
 def test_a_short_answer_plays_although_it_is_less_than_the_initial_buffer():
     pace = Pace(RATE, length=1_000_000)
     pace.sent(999_999, 0.0)
-    assert not pace.urgent
+    assert not pace.urgent(0.4)
     pace.sent(1, 0.5)
-    assert pace.urgent
+    assert pace.urgent(0.6)
 
 
 def test_each_answer_of_a_connection_begins_anew():
     pace = Pace(RATE)
     run(pace, until=20)
     pace.starvation(500.0)
-    pace.restart(600.0)
+    pace.restart()
 
     assert pace.allowed(600.0) == 5 * RATE
     assert pace.starvation(600.0).incidents == 0
@@ -186,8 +207,7 @@ def test_a_lead_is_reached_when_it_says(lead, film):
 )
 def test_what_is_due_at_a_time_is_allowed_then(rate, quantum, now, sent, count):
     pace = Pace(rate, quantum_seconds=quantum)
-    pace.restart(0.0)
-    pace.sent(sent, now)
+    pace.sent(int(5 * rate) + sent, now)
 
     due = pace.when(count, now)
 
