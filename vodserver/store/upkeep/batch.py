@@ -17,11 +17,19 @@ _MOST_FAULTS: Final = 5
 
 
 class Step(NamedTuple):
-    """One replica to be dealt with: an extent, and the disk that it is about."""
+    """One replica to be dealt with.
+
+    Attributes:
+        title: whose.
+        extent: of which extent.
+        disk: the disk that it is about.
+        target: the disk that it shall go to, where that is decided already.
+    """
 
     title: Title
     extent: Extent
     disk: int
+    target: int = -1
 
 
 @dataclass(slots=True)

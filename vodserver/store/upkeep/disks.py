@@ -122,11 +122,11 @@ async def replace_disk(workshop: Workshop, number: int, path: Path, progress: Pr
     if old.state == "retired":
         raise StoreUsageError(f"disk {number} is retired: 'vodserver disk add' takes in a new one")
     real = await in_thread(lambda: Path(os.path.realpath(path)))
-    if await _is_being_filled(workshop, old, real):
-        wanted = [step for step in _short_of_one(workshop) if number not in step.extent.disks]
-        wanted += steps_on(workshop, number)
-    else:
-        wanted = steps_on(workshop, number)
+    note = await in_catalog(store, lambda catalog: catalog.get_note(REPLACING_NOTE))
+    wanted = steps_on(workshop, number)
+    if note == str(number):  # it was stopped on its way
+        wanted += [step for step in _short_of_one(workshop) if number not in step.extent.disks]
+    if note != str(number) or old.path != real:
         _check_sources(workshop, number, wanted)
         await _take_place(workshop, old, real, wanted)
 
@@ -229,7 +229,8 @@ def _check_sources(workshop: Workshop, number: int, steps: list[Step]) -> None:
         return  # it is gone in any case: what can be remade shall be
     bad = store.bad_replicas()
     alone = sum(
-        not any(
+        number in step.extent.disks
+        and not any(
             disk in store.disk_paths and (step.title.folder, step.extent.number, disk) not in bad
             for disk in step.extent.disks
             if disk != number
@@ -242,11 +243,6 @@ def _check_sources(workshop: Workshop, number: int, steps: list[Step]) -> None:
             "take the new directory in with 'vodserver disk add', then 'vodserver disk drain "
             f"{number}'"
         )
-
-
-async def _is_being_filled(workshop: Workshop, row: DiskRow, path: Path) -> bool:
-    note = await in_catalog(workshop.store, lambda catalog: catalog.get_note(REPLACING_NOTE))
-    return note == str(row.number) and row.path == path
 
 
 async def _take_place(workshop: Workshop, old: DiskRow, path: Path, steps: list[Step]) -> None:
@@ -264,7 +260,7 @@ async def _take_place(workshop: Workshop, old: DiskRow, path: Path, steps: list[
     placed: dict[str, dict[int, list[int]]] = {}
     for step in steps:
         rest = [disk for disk in step.extent.disks if disk != old.number]
-        if rest:
+        if rest and old.number in step.extent.disks:
             placed.setdefault(step.title.id, {})[step.extent.number] = rest
 
     def note(catalog: Catalog) -> None:

@@ -50,16 +50,13 @@ async def rebalance(
     moves = await in_thread(
         lambda: rebalance_moves(numbers, disks, sizes, capacity, tolerance=tolerance, rng=rng)
     )
-    targets: dict[Step, int] = {}
-    for move in moves:
-        targets[Step(*extents[move.extent], move.source)] = move.target
+    steps = [Step(*extents[move.extent], move.source, move.target) for move in moves]
 
     async def work(step: Step) -> bool:
-        target = targets[step]
-        if not workshop.can_take(workshop.row(target)):
+        if not workshop.can_take(workshop.row(step.target)):
             return False  # it changed since the plan was made; the next plan knows
-        return await workshop.move(step.title.id, step.extent.number, step.disk, target)
+        return await workshop.move(step.title.id, step.extent.number, step.disk, step.target)
 
-    tally = await run_steps(list(targets), work, progress)
+    tally = await run_steps(steps, work, progress)
     await workshop.sweep()
     return tally

@@ -189,10 +189,11 @@ class Workshop:
         if path is None:
             raise DiskError(f"disk {target} is not there: mount it")
         where = (title.folder, extent.number, target)
-        ended = False
+        ended = True
 
         def write() -> None:
             nonlocal ended
+            ended = False
             try:
                 write_replica(path, *where[:2], data, extent.sums, replace=True)
             finally:
@@ -201,8 +202,8 @@ class Workshop:
         def undo(catalog: Catalog) -> None:
             clear_pending(catalog, {target: path}, Replica(*where))
 
-        await in_catalog(self.store, lambda catalog: catalog.begin_write(*where))
         try:
+            await in_catalog(self.store, lambda catalog: catalog.begin_write(*where))
             await in_thread(write)
             await to_the_end(self._place(title, extent, target, disks))
         except BaseException:
