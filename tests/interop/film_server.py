@@ -2,7 +2,6 @@
 
 import contextlib
 import http.client
-import json
 import shutil
 import socket
 import subprocess
@@ -12,8 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from experiments.film import FilmSpec, make_film
 from tests.conformance.check_ranges import Answer, Ask
-from tests.interop.conftest import Programs, get_json, vodserver
+from tests.interop.conftest import Programs, get_json
+from vodserver.store import add_film, create_store, open_store
+
+BIG_FILM = FilmSpec(
+    duration_seconds=12.0, bit_rate=1_000_000.0, width=160, height=90, faststart=False
+)
 
 
 @dataclass(frozen=True)
@@ -53,19 +60,26 @@ class FilmServer:
 @contextlib.contextmanager
 def film_server(folder: Path, film: Path, *options) -> Iterator[FilmServer]:
     """`vodserver serve` in a process of its own, with one film on three disks and no seed."""
-    store = folder / "store"
-    disks = [word for n in range(3) for word in ("--disk", folder / f"disk-{n}")]
-    vodserver("init", "--store", store, *disks)
-    title = json.loads(vodserver("add", film, "--store", store, "--json"))
+    create_store(folder / "store", [folder / f"disk-{n}" for n in range(3)])
+    with open_store(folder / "store") as opened:
+        title = add_film(opened, film, rng=np.random.default_rng(5))
     programs = Programs(folder)
     try:
-        words = ("--store", store, "--port", "0", "--no-seed", "--json", *options)
+        words = ("--store", folder / "store", "--port", "0", "--no-seed", "--json", *options)
         ready = programs.start_server("vodserver", *words)
         (process, _), *_ = programs.running
-        content = get_json(f"{ready['url']}/titles/{title['id']}")["content"]
+        content = get_json(f"{ready['url']}/titles/{title.id}")["content"]
         yield FilmServer(ready["url"], film, content, process.pid)
     finally:
         programs.stop_all()
+
+
+def big_film(tmp_path_factory) -> Path:
+    """12 s at 1 MB/s with the index behind the media, so that players jump; made once per run."""
+    path = tmp_path_factory.getbasetemp() / "big.mp4"
+    if not path.exists():
+        make_film(path, BIG_FILM)
+    return path
 
 
 def padded(film: Path, target: Path, multiple: int) -> Path:

@@ -11,23 +11,17 @@ from email.parser import BytesHeaderParser
 
 import pytest
 
-from experiments.film import FilmSpec, make_film
 from tests.conformance.check_ranges import Answer
-from tests.interop.film_server import film_server
+from tests.interop.film_server import BIG_FILM, big_film, film_server
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-SECONDS = 12.0
+SECONDS = BIG_FILM.duration_seconds
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """12 s at 1 MB/s with the index behind the media: every player has to jump to begin."""
-    spec = FilmSpec(
-        duration_seconds=SECONDS, bit_rate=1_000_000.0, width=320, height=180, faststart=False
-    )
-    film = make_film(tmp_path_factory.mktemp("big") / "film.mp4", spec)
-    with film_server(tmp_path_factory.mktemp("clients"), film) as server:
+    with film_server(tmp_path_factory.mktemp("clients"), big_film(tmp_path_factory)) as server:
         yield server
 
 

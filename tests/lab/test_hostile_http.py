@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from experiments.film import FilmSpec, make_film
-from tests.interop.film_server import film_server
+from tests.interop.film_server import big_film, film_server
 from vodserver.settings import ServeSettings
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(180)]
@@ -41,9 +40,7 @@ def many_files():
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, many_files):
-    spec = FilmSpec(duration_seconds=12.0, bit_rate=1_000_000.0, width=160, height=90)
-    film = make_film(tmp_path_factory.mktemp("film") / "film.mp4", spec)
-    with film_server(tmp_path_factory.mktemp("server"), film) as server:
+    with film_server(tmp_path_factory.mktemp("server"), big_film(tmp_path_factory)) as server:
         yield server
 
 
