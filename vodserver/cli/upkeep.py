@@ -58,7 +58,7 @@ def disk_group() -> None:
 @click.argument("directory", type=click.Path(path_type=Path))
 @json_option
 def disk_add(store: Path, directory: Path, as_json: bool) -> None:
-    """Take the empty DIRECTORY in as another disk; made if it is not there.
+    """Take DIRECTORY in as another disk. It is made if it is not there, and empty if it is.
 
     \b
     Example:
@@ -80,7 +80,7 @@ def disk_add(store: Path, directory: Path, as_json: bool) -> None:
 @store_option
 @json_option
 def disk_list(store: Path, as_json: bool) -> None:
-    """List the disks: where each is, what it is like, how full it is.
+    """List the disks: where each is, its state, how full it is.
 
     \b
     Example:
@@ -109,7 +109,9 @@ def disk_list(store: Path, as_json: bool) -> None:
 @click.option("--cancel", is_flag=True, help="Let a disk that is being drained take films again.")
 @json_option
 def disk_drain(store: Path, number: int, cancel: bool, as_json: bool) -> None:
-    """Move everything off disk NUMBER, and retire it. Stopped, it goes on when run again.
+    """Move everything off disk NUMBER, and retire it.
+
+    Stopped, it goes on when run again.
 
     \b
     Example:
@@ -136,9 +138,10 @@ def disk_drain(store: Path, number: int, cancel: bool, as_json: bool) -> None:
 @click.argument("directory", type=click.Path(path_type=Path))
 @json_option
 def disk_replace(store: Path, number: int, directory: Path, as_json: bool) -> None:
-    """Have the empty DIRECTORY take the place of disk NUMBER, which may be dead.
+    """Have DIRECTORY take the place of disk NUMBER.
 
-    What was on it is made again from the other replicas. Stopped, it goes on when run again.
+    DIRECTORY must be empty; the disk may be dead. What was on it is made again from the other
+    replicas. Stopped, it goes on when run again.
 
     \b
     Example:
@@ -168,7 +171,7 @@ def disk_replace(store: Path, number: int, directory: Path, as_json: bool) -> No
 )
 @json_option
 def rebalance_command(store: Path, tolerance: float, as_json: bool) -> None:
-    """Move replicas until the disks are equally full, as after 'disk add'.
+    """Move replicas until the disks are equally full.
 
     \b
     Example:
@@ -191,7 +194,7 @@ def rebalance_command(store: Path, tolerance: float, as_json: bool) -> None:
 @click.option("--restart", is_flag=True, help="Begin anew, wherever an earlier one was stopped.")
 @json_option
 def scrub_command(store: Path, rate: float | None, restart: bool, as_json: bool) -> None:
-    """Read every replica from its disk, and repair what is not as it was written.
+    """Read every replica from its disk, and repair what is bad.
 
     Stopped, it goes on where it was when run again. Exit code 1 if something stays bad.
 
@@ -220,7 +223,7 @@ def scrub_command(store: Path, rate: float | None, restart: bool, as_json: bool)
 @store_option
 @json_option
 def status_command(store: Path, as_json: bool) -> None:
-    """Show the state of the store and of each disk; also while it is being served.
+    """Show the state of the store and of its disks.
 
     \b
     Example:

@@ -24,7 +24,7 @@ class UpkeepSettings:
     full_below_bytes: int = 128 * 1024 * 1024
     """A disk with less free space than this is full: two of the largest extents."""
 
-    slow_ratio: float = 4.0
+    slow_ratio: int = 4
     """A disk is slow when its reads take so many times those of the middle disk."""
 
     recovery_seconds: float = 60.0
