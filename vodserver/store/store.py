@@ -19,11 +19,11 @@ from vodserver.store.events import (
     TitleChanged,
     TitleRemoved,
 )
-from vodserver.store.files import OpenFile
 from vodserver.store.layout import StoreLock, extent_path, find_disks
 from vodserver.store.memory import Memory
 from vodserver.store.reading import ArraySettings, DiskStatistics, Wanted
 from vodserver.store.removal import clear_debris
+from vodserver.store.resident import Ready, Resident, part_of
 from vodserver.store.sums import SUM_SPAN
 
 __all__ = ["MAX_READ_BYTES", "Ready", "Store", "StoreStatistics", "list_titles", "open_store"]
@@ -48,25 +48,6 @@ class StoreStatistics:
 
     disks: Mapping[int, DiskStatistics]
     bad_replicas: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """A part of a film that can be sent now, verified.
-
-    Attributes:
-        file: the open replica, for sendfile(2); None where the bytes are in `view`.
-        offset: where in the file the part begins.
-        size: bytes of it.
-        disk: number of the disk that it lies on.
-        view: its bytes, where there is no file to send from.
-    """
-
-    file: OpenFile | None
-    offset: int
-    size: int
-    disk: int
-    view: memoryview | None = None
 
 
 class Store:
@@ -100,17 +81,23 @@ class Store:
         self._make_disk = make_disk
         self._titles = {title.id: title for title in catalog.titles()}
         self._ids = {title.folder: title.id for title in self._titles.values()}
-        self._bad = {
-            (bad.replica.folder, bad.replica.number, bad.replica.disk) for bad in catalog.bad()
-        }
         self._listeners: list[Callable[[StoreEvent], None]] = []
         self._memory = Memory()
-        self._sources: dict[ExtentKey, int] = {}
+        self._resident = Resident(
+            self._memory,
+            disk=lambda number: self._array.disk(number),  # noqa: PLW0108 - it is made below
+            fault=self._note_bad,
+        )
+        self._sources = self._resident.sources
+        self._bad = self._resident.bad
+        self._bad.update(
+            (bad.replica.folder, bad.replica.number, bad.replica.disk) for bad in catalog.bad()
+        )
         self._array = DiskArray(
             {number: make_disk(disk) for number, disk in self.disk_paths.items()},
             SCHEDULERS.create(scheduler, disks=tuple(self.disk_paths)),
             reading,
-            learn=self._learn,
+            learn=self._resident.learn,
             fault=self._note_bad,
         )
 
@@ -243,19 +230,11 @@ class Store:
             None: a disk has to be asked, with `fetch`.
         """
         extent, begin, stop = self._part(title, at, end)
-        key = (title.folder, extent.number)
-        last = self._sources.get(key)
-        for number in extent.disks if last is None else (last, *extent.disks):
-            if (*key, number) in self._bad:
-                continue
-            ready = self._ready_on(number, title.folder, extent, begin, stop)
-            if ready is not None:
-                return ready
-        return None
+        return self._resident.ready(title.folder, extent, begin, stop)
 
-    def note_resident(self, disk: int, size: int) -> None:
+    def note_resident(self, disk: int, size: int, *, parts: int = 1) -> None:
         """Count bytes that were sent without asking the disk that they lie on."""
-        self._array.note_resident(disk, 1, size)
+        self._array.note_resident(disk, parts, size)
 
     async def fetch(self, title: Title, at: int, end: int, *, background: bool = False) -> Ready:
         """Wait for bytes [at, end) of a film, as far as one extent goes.
@@ -340,26 +319,7 @@ class Store:
 
     def _part(self, title: Title, at: int, end: int) -> tuple[Extent, int, int]:
         """The extent that holds a byte, as it lies now, and the part of it up to `end`."""
-        current = self._titles.get(title.id, title)
-        extent = current.extents[at // current.extent_bytes]
-        first = extent.number * current.extent_bytes
-        return extent, at - first, min(end - first, extent.size)
-
-    def _ready_on(
-        self, number: int, folder: str, extent: Extent, begin: int, stop: int
-    ) -> Ready | None:
-        disk, key = self._array.disk(number), (folder, extent.number)
-        if disk is None:
-            return None
-        if not disk.paged:
-            view = disk.peek(key, begin, stop - begin)
-            return None if view is None else Ready(None, begin, len(view), number, view)
-        try:
-            file = self._memory.ready(key, number, begin, stop, size=extent.size, sums=extent.sums)
-        except DiskError as error:
-            self._note_bad(key, number, str(error))
-            return None
-        return None if file is None else Ready(file, begin, stop - begin, number)
+        return part_of(self._titles.get(title.id, title), at, end)
 
     async def _fetch_bytes(
         self, title: Title, extent: Extent, begin: int, stop: int, numbers: Iterable[int]
@@ -375,15 +335,9 @@ class Store:
         part = data[begin - wanted.low : stop - wanted.low]
         return Ready(None, begin, len(part), number, part)
 
-    def _learn(self, key: ExtentKey, number: int, low: int, high: int, file: OpenFile) -> None:
-        self._memory.learn(key, number, low, high, file)
-        self._sources[key] = number
-
     def _note_bad(self, key: ExtentKey, number: int, fault: str) -> None:
         """A replica is missing, short, unreadable or rotten."""
-        self._memory.forget(key, number)
-        if self._sources.get(key) == number:
-            del self._sources[key]
+        self._resident.forget(key, number)
         title = self._titles.get(self._ids.get(key[0], ""))
         if title is None or number not in title.extents[key[1]].disks:
             return  # it was removed, or has moved, meanwhile
