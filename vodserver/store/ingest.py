@@ -5,6 +5,7 @@ of the same film: that reads the film again from its start, for SHA-256 cannot b
 middle, and writes only what is not on the disks yet as the film has it.
 """
 
+import contextlib
 import hashlib
 import os
 import secrets
@@ -19,7 +20,7 @@ from bencode2 import bencode
 from toast.common.units import format_bytes
 from toast.media import MediaInfo, probe
 from vodserver.allocation import ALLOCATIONS, Allocation
-from vodserver.errors import DiskError, FilmError, IngestStopped
+from vodserver.errors import AllocationError, DiskError, FilmError, IngestStopped, StoreError
 from vodserver.store.catalog import Catalog, Extent, Title
 from vodserver.store.names import clean_name, title_id
 from vodserver.store.plan import FilmIdentity, IngestPlan, cut_of
@@ -92,6 +93,7 @@ def add_film(
         file_name = label + film.suffix if name is not None else film.name
         title = ingest.run(film, label, file_name, restart=restart)
         (include or store.include)(title)
+        ingest.tidy(title.folder)
     return title
 
 
@@ -136,8 +138,12 @@ class _Ingest:
             raise
         except OSError as error:
             raise FilmError(f"cannot read {film}: {error.strerror}") from error
-        clear_garbage(self._catalog, self._paths, folder=folder)
         return title
+
+    def tidy(self, folder: str) -> None:
+        """Remove what a disk that failed has of the film; what cannot be stays noted."""
+        with contextlib.suppress(StoreError):
+            clear_garbage(self._catalog, self._paths, folder=folder)
 
     def _begin(self, source: BinaryIO, film: Path, *, restart: bool) -> tuple[str, IngestPlan]:
         """Take up what an earlier `add` of this film left, or note a new one."""
@@ -147,9 +153,15 @@ class _Ingest:
             if row.state == "active" and row.number not in self._paths
         ]
         used, capacity = self._writer.room()
-        # Before anything is touched: what an earlier `add` left is still good when it is back.
-        if np.count_nonzero(capacity) < self._policy.min_disks and away:
-            raise DiskError(f"the disk {away[0].path} is not there: mount it, then add the film")
+        # Before anything is touched: what an earlier `add` left is still good with enough disks.
+        if (usable := np.count_nonzero(capacity)) < self._policy.min_disks:
+            if away:
+                raise DiskError(f"the disk {away[0].path} is not there: mount it, and add again")
+            raise AllocationError(
+                f"{usable} disks of the store take films, and its placement "
+                f"'{self._policy.name}' needs {self._policy.min_disks}: "
+                "add one with 'vodserver disk add'"
+            )
         for row in away:
             self._notice(f"the disk {row.path} is not there: the film goes onto other disks")
         size = self._media.timemap.film_bytes
@@ -162,6 +174,10 @@ class _Ingest:
                 continue
             same = found.film == identity
             if same and found.cut == cut and not restart:
+                for row in away:
+                    # What was being written at the kill may be on a disk that is away now.
+                    next_one = len(self._catalog.ingested(ingest.folder))
+                    self._catalog.note_garbage(ingest.folder, next_one, row.number)
                 return ingest.folder, found
             if same or found.path == where:  # nobody will go on with that one any more
                 self._give_up(ingest.folder)
@@ -199,7 +215,7 @@ class _Ingest:
         facts = os.fstat(source.fileno())
         if (facts.st_size, facts.st_mtime_ns) != (size, plan.film.mtime_ns):
             raise FilmError(f"{film} changed while it was read: add it again")
-        self._writer.flush(folder, {disk for extent in taken.extents for disk in extent.disks})
+        self._writer.complete(folder, taken.extents)
         return taken
 
     def _title(

@@ -140,13 +140,26 @@ class ExtentWriter:
                 self._replace(writing, place)
         return Extent(writing.number, len(writing.data), tuple(writing.disks), writing.sums)
 
-    def flush(self, folder: str, disks: set[int]) -> None:
-        """Make the names in a film's folder durable.
+    def complete(self, folder: str, extents: Sequence[Extent]) -> None:
+        """Make the names in a film's folder durable, and remove those that are no replicas.
+
+        An `add` that was killed may have written to a disk that stood in for another, which the
+        next one then did not need.
 
         Raises:
             DiskError: a disk failed.
         """
-        for disk in sorted(disks):
+        placed = {
+            (disk, extent_path(self._paths[disk], folder, extent.number))
+            for extent in extents
+            for disk in extent.disks
+        }
+        for disk, root in self._paths.items():
+            with contextlib.suppress(OSError):  # it has nothing of the film, or fails: fsck tells
+                for path in list(extent_path(root, folder, 0).parent.iterdir()):
+                    if path.name.isdigit() and (disk, path) not in placed:
+                        path.unlink()
+        for disk in sorted({disk for disk, _ in placed}):
             path = extent_path(self._paths[disk], folder, 0).parent
             try:
                 flush_directory(path)

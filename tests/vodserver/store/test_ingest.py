@@ -18,10 +18,11 @@ from experiments.film import FilmSpec, make_film
 from tests.vodserver.conftest import flip_byte, make_empty, unlock
 from toast.common.timemap import TimeMap
 from toast.media import MediaError, probe
-from vodserver.errors import DiskError, FilmError, IngestStopped, StoreUsageError
+from vodserver.errors import AllocationError, DiskError, FilmError, IngestStopped, StoreUsageError
 from vodserver.store import add_film, create_store, list_titles, open_store
 from vodserver.store.catalog import Catalog
 from vodserver.store.layout import extent_path
+from vodserver.store.plan import IngestPlan
 
 
 @pytest.fixture
@@ -412,6 +413,43 @@ def test_too_few_disks_are_one_clear_line_and_touch_nothing(empty, clock_film):
             add_film(store, clock_film)
         assert store.catalog.ingests() == [folder]
     assert inodes(empty) == before
+
+
+def test_too_few_active_disks_touch_nothing_either(empty, clock_film):
+    with open_store(empty) as store:
+        folder = stopped(store, clock_film, 3)
+        for number in (0, 1, 2):
+            store.catalog.set_disk(number, state="draining")
+        before = inodes(empty)
+
+        with pytest.raises(AllocationError, match=r"1 disks.*needs 2: add one with"):
+            add_film(store, clock_film)
+
+        assert store.catalog.ingests() == [folder]
+        assert inodes(empty) == before
+
+
+def test_a_kill_while_a_disk_stood_in_leaves_nothing_behind_in_the_end(empty, clock_film):
+    """Also if the disk that stood in is away when the film gets in."""
+    with open_store(empty) as store:
+        folder = stopped(store, clock_film, 2)
+        with Catalog(empty / "catalog.sqlite") as catalog:
+            plan = IngestPlan.from_json(catalog.unfinished()[0].plan)
+        other = next(n for n in range(4) if n not in plan.placement[2])
+        stand_in = extent_path(store.disk_paths[other], folder, 2)
+        stand_in.parent.mkdir(exist_ok=True)
+        stand_in.write_bytes(b"half")
+    id_file = stand_in.parents[2] / "vod-disk.json"
+    id_file.rename(id_file.with_suffix(".away"))
+    with open_store(empty) as store:
+        title = add_film(store, clock_film)
+    assert stand_in.exists()
+    id_file.with_suffix(".away").rename(id_file)
+
+    with open_store(empty) as store:
+        assert store.catalog.garbage() == []
+        assert not stand_in.exists()
+        assert content(store, title) == {clock_film.read_bytes()}
 
 
 @pytest.mark.parametrize("state", ["draining", "lost"])

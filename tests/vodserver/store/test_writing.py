@@ -1,5 +1,6 @@
 """Extents go onto the disks that take them."""
 
+import dataclasses
 import errno
 import os
 
@@ -139,9 +140,19 @@ def test_one_that_was_noted_with_other_bytes_is_written_where_it_should_go(write
     assert write(writer, (1, 3), known=known).disks == (1, 3)
 
 
-def test_the_names_are_made_durable_or_the_disk_is_named(writer, tmp_path):
-    write(writer, (2, 0))
-    writer.flush("f", {0, 2})
+def test_completing_makes_names_durable_or_names_the_disk(writer, tmp_path):
+    extent = write(writer, (2, 0))
+    writer.complete("f", [extent])
 
     with pytest.raises(DiskError, match="disk1 failed: No such file"):
-        writer.flush("f", {1})
+        writer.complete("f", [dataclasses.replace(extent, disks=(1, 0))])
+
+
+def test_completing_removes_what_is_no_replica(writer, catalog):
+    """An `add` that was killed wrote to a disk that stood in for one that works again."""
+    write(writer, (3, 1))
+    extent = write(writer, (2, 0))
+
+    writer.complete("f", [extent])
+
+    assert holders(catalog) == {0, 2}
