@@ -31,7 +31,7 @@ from vodserver.http.metrics import (
     samples_of_counts,
     samples_of_status,
 )
-from vodserver.http.stream import SENDING, SendLimit, Streams, check_settings, send_stream
+from vodserver.http.stream import SENDING, WRITTEN, SendLimit, Streams, check_settings, send_stream
 from vodserver.http.tls import Tls
 from vodserver.settings import ServeSettings
 from vodserver.store import Store, Title
@@ -245,8 +245,7 @@ class HttpServer:
 
     def _note(self, request: web.BaseRequest, response: web.StreamResponse, seconds: float) -> None:
         """Count an answer, and have it logged."""
-        sending = request.get(SENDING)
-        sent = int(response.body_length) if sending is None else sending.sent_bytes
+        sent = _body_bytes(request, response)
         match_info = getattr(request, "match_info", None)
         resource = None if match_info is None else match_info.route.resource
         route = "" if resource is None else resource.canonical
@@ -321,7 +320,10 @@ class HttpServer:
         return web.json_response(self._describe(self._title_of(request)), dumps=_JSON)
 
     async def _get_content(self, request: web.Request) -> web.StreamResponse:
-        limit = request[SENDING] = SendLimit(self._streams.cap)
+        cap = self._streams.cap
+        limit = None if cap.cap is None else SendLimit(cap)
+        transport = request.transport
+        before = getattr(transport, "written", 0)
         try:
             return await send_content(
                 request,
@@ -332,7 +334,10 @@ class HttpServer:
                 pacer=limit,
             )
         finally:
-            limit.close()
+            # What went past aiohttp's writer it does not know of.
+            request[WRITTEN] = getattr(transport, "written", 0) - before
+            if limit is not None:
+                limit.close()
 
     async def _get_stream(self, request: web.Request) -> web.StreamResponse:
         title = self._title_of(request)
@@ -437,6 +442,18 @@ class HttpServer:
 
 def _disk_fields(statistics: Any) -> dict[str, int]:
     return {name: getattr(statistics, name) for name in statistics.__dataclass_fields__}
+
+
+def _body_bytes(request: web.BaseRequest, response: web.StreamResponse) -> int:
+    """How much of its body an answer has sent."""
+    if request.method == "HEAD":
+        return 0
+    sending, written = request.get(SENDING), request.get(WRITTEN)
+    if sending is not None:
+        return int(sending.sent_bytes)
+    if written is not None:  # with the head, which only shows where the body was cut short
+        return min(int(written), response.content_length or 0)
+    return int(response.body_length)
 
 
 def _read_links(settings: ServeSettings) -> LinkPolicy:

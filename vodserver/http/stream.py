@@ -38,6 +38,7 @@ from vodserver.store import Title
 
 __all__ = [
     "SENDING",
+    "WRITTEN",
     "SendLimit",
     "SharedCap",
     "Streams",
@@ -166,7 +167,10 @@ class SendLimit:
 
 
 SENDING: Final = web.RequestKey("sending", SendLimit)
-"""Where a request's limit is found when it has been answered."""
+"""Where a stream's limit is found when it has been answered."""
+
+WRITTEN: Final = web.RequestKey("written", int)
+"""Bytes that went to the connection with an answer of a film."""
 
 
 def rate_asked_for(text: str | None, title: Title, settings: ServeSettings) -> float:
