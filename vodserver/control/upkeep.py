@@ -42,7 +42,7 @@ async def _disk_add(store: Store, arguments: dict[str, Any], _: Progress) -> dic
 
 @operation("disk list", mutates=False)
 async def _disk_list(store: Store, _: dict[str, Any], __: Progress) -> dict[str, Any]:
-    return {"disks": disk_list(await _look(store))}
+    return {"disks": await disk_list(await _look(store))}
 
 
 @operation("disk drain")

@@ -169,12 +169,12 @@ class Keeper:
         asking = self._asking.get(number)
         if asking is None:
             due = now - self._wrote.get(number, -1e9) >= self._settings.write_probe_interval_seconds
-            store_id = self._store.catalog.store_id
+            store_id, path = self._store.catalog.store_id, self._workshop.where(row)
             if due:
                 self._wrote[number] = now
             self._asked[number] = now
             asking = self._asking[number] = asyncio.ensure_future(
-                in_thread(lambda: look_at(row.path, store_id, row.id, write=due), linger=0.0)
+                in_thread(lambda: look_at(path, store_id, row.id, write=due), linger=0.0)
             )
         # A disk that answers does so at once: the others need not wait for one that does not.
         patience = min(1.0, self._settings.probe_timeout_seconds)

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Final
 from weakref import WeakKeyDictionary, ref
 
@@ -27,7 +28,7 @@ from vodserver.store.upkeep.probe import look_at
 from vodserver.store.upkeep.settings import UpkeepSettings
 from vodserver.store.upkeep.threads import in_catalog, in_thread, to_the_end
 
-__all__ = ["Workshop", "workshop_of"]
+__all__ = ["Workshop", "count_used", "workshop_of"]
 
 _READ_BYTES: Final = 4 * 1024 * 1024
 """Read at a time for a copy: what a viewer may have to wait for."""
@@ -71,11 +72,7 @@ class Workshop:
     def used(self) -> dict[int, int]:
         """Bytes of the extents placed on each disk, by its number."""
         if self._used is None:
-            self._used = {row.number: 0 for row in self.store.disk_rows}
-            for title in self.store.titles():
-                for extent in title.extents:
-                    for disk in extent.disks:
-                        self._used[disk] = self._used.get(disk, 0) + extent.size
+            self._used = count_used(self.store.disk_rows, self.store.titles())
         return self._used
 
     def _forget_used(self, event: StoreEvent) -> None:
@@ -94,6 +91,10 @@ class Workshop:
         known = ", ".join(str(row.number) for row in self.store.disk_rows)
         raise StoreUsageError(f"the store has no disk {number}: its disks are {known}")
 
+    def where(self, row: DiskRow) -> Path:
+        """The directory of a disk: where it was found, or else where it was last."""
+        return self.store.disk_paths.get(row.number, row.path)
+
     def can_take(self, row: DiskRow) -> bool:
         """Whether replicas may be written to a disk now."""
         condition = self.conditions.get(row.number)
@@ -111,8 +112,9 @@ class Workshop:
             health = DiskHealth(UpkeepSettings())
             try:
                 async with asyncio.timeout(health.settings.probe_timeout_seconds):
+                    path = self.where(row)
                     facts = await in_thread(
-                        lambda: look_at(row.path, store_id, row.id, write=write)
+                        lambda: look_at(path, store_id, row.id, write=write), linger=0.0
                     )
             except TimeoutError:
                 return
@@ -300,6 +302,16 @@ class Workshop:
             self._writing -= 1
             if not self._writing:
                 self._idle.set()
+
+
+def count_used(rows: Iterable[DiskRow], titles: Iterable[Title]) -> dict[int, int]:
+    """Bytes of the extents placed on each disk, by its number."""
+    used = {row.number: 0 for row in rows}
+    for title in titles:
+        for extent in title.extents:
+            for disk in extent.disks:
+                used[disk] = used.get(disk, 0) + extent.size
+    return used
 
 
 _WORKSHOPS: Final[WeakKeyDictionary[Store, Workshop]] = WeakKeyDictionary()

@@ -124,6 +124,18 @@ async def test_a_disk_that_is_gone_too_long_is_given_up(home):
         assert await film_digest(store) == home.title.sha256
 
 
+async def test_disks_whose_mounts_were_swapped_are_where_they_were_found(home):
+    first, second = home.disks[:2]
+    first.rename(first.with_name("other"))
+    second.rename(first)
+    first.with_name("other").rename(second)
+    with home.open() as store:
+        async with Kept(store) as kept:
+            await kept.wait_health(0, "ok")
+            await kept.wait_health(1, "ok")
+        assert store.disk_paths == {**dict(enumerate(home.disks)), 0: second, 1: first}
+
+
 async def test_another_disk_in_its_place_is_not_taken_for_it(home):
     first, second = home.disks[:2]
     with home.open() as store:

@@ -51,7 +51,7 @@ async def test_a_disk_says_what_ails_it(home):
     with home.open() as store:
         workshop = workshop_of(store)
         workshop.conditions[2] = Condition("failing", "Input/output error", 3.0, 5, 7)
-        disks = disk_list(workshop)
+        disks = await disk_list(workshop)
 
     assert disks[2]["state"] == "failing"
     assert disks[2]["reason"] == "Input/output error"
