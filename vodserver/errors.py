@@ -5,6 +5,7 @@ from toast.common.errors import ToastError, UsageError
 __all__ = [
     "AllocationError",
     "CalibrationError",
+    "ChannelError",
     "ControlError",
     "ControlUsageError",
     "DiskError",
@@ -74,6 +75,10 @@ class ServeError(ToastError):
 
 class ServeUsageError(ServeError, UsageError):
     """The server's settings do not fit together."""
+
+
+class ChannelError(ServeError):
+    """The processes of one server cannot talk to each other."""
 
 
 class LinkError(ServeUsageError):
