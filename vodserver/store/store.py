@@ -58,7 +58,6 @@ class Store:
         catalog: its catalog.
         disk_rows: every disk that it has.
         disk_paths: where each disk is that is there, by number.
-        on_bad_replica: called with title, extent and disk number when a replica turns out bad.
     """
 
     def __init__(
@@ -76,7 +75,6 @@ class Store:
         self.catalog = catalog
         self.disk_rows: list[DiskRow] = catalog.disks()
         self.disk_paths: dict[int, Path] = dict(disk_paths)
-        self.on_bad_replica: Callable[[Title, Extent, int], None] | None = None
         self._lock = lock
         self._make_disk = make_disk
         self._titles = {title.id: title for title in catalog.titles()}
@@ -348,8 +346,6 @@ class Store:
         _log.warning(
             "bad replica: extent %d of '%s' on disk %d: %s", key[1], title.id, number, fault
         )
-        if self.on_bad_replica is not None:
-            self.on_bad_replica(title, title.extents[key[1]], number)
         self._tell(ReplicaBad(title, title.extents[key[1]], number, fault))
 
     def _tell(self, event: StoreEvent) -> None:
