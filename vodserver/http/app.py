@@ -19,7 +19,7 @@ from vodserver.http.answers import COMMON_FIELDS, add_common_fields
 from vodserver.http.connections import Gate, HttpStatistics, Timeouts
 from vodserver.http.content import content_fields, send_content
 from vodserver.http.fast import FastPath, FastRequest
-from vodserver.http.guard import make_guard, make_protocol, make_recorder
+from vodserver.http.guard import ROUTE, make_guard, make_protocol, make_recorder
 from vodserver.http.limits import AddressLimit
 from vodserver.http.links import LinkPolicy, read_secrets
 from vodserver.http.metrics import (
@@ -246,9 +246,7 @@ class HttpServer:
     def _note(self, request: web.BaseRequest, response: web.StreamResponse, seconds: float) -> None:
         """Count an answer, and have it logged."""
         sent = _body_bytes(request, response)
-        match_info = getattr(request, "match_info", None)
-        resource = None if match_info is None else match_info.route.resource
-        route = "" if resource is None else resource.canonical
+        route = request.get(ROUTE, "")
         self._counts.answered(route, response.status, sent)
         if self._access_log is None:
             return
@@ -256,7 +254,7 @@ class HttpServer:
             at=time.time(),
             peer=request.remote or "",
             method=request.method,
-            target=request.raw_path if hasattr(request, "raw_path") else request.path,
+            target=request.raw_path,
             version=f"HTTP/{request.version.major}.{request.version.minor}",
             status=response.status,
             sent_bytes=sent,

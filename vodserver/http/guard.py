@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
 
 from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
@@ -12,9 +13,12 @@ from aiohttp.typedefs import Middleware
 from vodserver.http.answers import COMMON_FIELDS, answer_preflight
 from vodserver.settings import ServeSettings
 
-__all__ = ["make_guard", "make_protocol", "make_recorder"]
+__all__ = ["ROUTE", "make_guard", "make_protocol", "make_recorder"]
 
 _log = logging.getLogger(__name__)
+
+ROUTE: Final = web.RequestKey("route", str)
+"""The route that a request met, as routes are written; absent where it met none."""
 
 Authorize = Callable[[str, Mapping[str, str], float, str | None], str | None]
 Note = Callable[[web.BaseRequest, web.StreamResponse, float], None]
@@ -92,6 +96,9 @@ def make_guard(authorize: Authorize) -> Middleware:
 
     @web.middleware
     async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
+        resource = request.match_info.route.resource
+        if resource is not None:
+            request[ROUTE] = resource.canonical
         preflight = answer_preflight(request)
         if preflight is not None:
             return preflight
