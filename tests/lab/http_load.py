@@ -18,9 +18,9 @@ _TURN_SECONDS = 10.25
 """Ten seconds and a little: no picture or sound of one turn comes after the next has begun."""
 
 
-def make_long_film(path: Path, *, seconds: float, rate: float) -> Path:
+def make_long_film(path: Path, *, seconds: float, rate: float, seed: int = 1) -> Path:
     """A real film that is long and cheap: some seconds of it, again and again."""
-    spec = FilmSpec(duration_seconds=10.0, bit_rate=rate, width=160, height=90, fps=5)
+    spec = FilmSpec(duration_seconds=10.0, bit_rate=rate, width=160, height=90, fps=5, seed=seed)
     short = make_film(path.with_name(f"short-{path.name}"), spec)
     with av.open(str(path), "w") as target:
         streams = []

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.film import FilmSpec, make_film
 from experiments.processes import Processes
-from tests.lab.http_load import Crowd, Server
+from tests.lab.http_load import Crowd, Server, make_long_film
 from tests.vodserver.conftest import DISKS, make_empty
 from vodserver.errors import DiskError
 from vodserver.http import HttpServer
@@ -33,16 +32,15 @@ QUICK = UpkeepSettings(
 
 @pytest.fixture(scope="module")
 def films(tmp_path_factory, full):
-    """Three films of 1.2 MB; with --full four of 12 MB."""
+    """Three films of 1.3 MB in 20 extents; with --full four of 20 MB in 80."""
     folder = tmp_path_factory.mktemp("films")
-    count, seconds, rate = (4, 60.0, 200_000.0) if full else (3, 30.0, 40_000.0)
-    made = {}
-    for number in range(count):
-        spec = FilmSpec(
-            duration_seconds=seconds, bit_rate=rate, width=160, height=90, fps=10, seed=number + 1
+    count, seconds, rate = (4, 400.0, 50_000.0) if full else (3, 100.0, 13_000.0)
+    return {
+        f"film{number}": make_long_film(
+            folder / f"film{number}.mp4", seconds=seconds, rate=rate, seed=number + 1
         )
-        made[f"film{number}"] = make_film(folder / f"film{number}.mp4", spec)
-    return made
+        for number in range(count)
+    }
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
+from vodserver.errors import StoreError
 from vodserver.store.catalog import Catalog, Extent, Title
 from vodserver.store.events import ReplicaBad, StoreEvent
 from vodserver.store.upkeep.threads import in_catalog, to_the_end
@@ -85,6 +86,7 @@ class Scrub:
         repair: Callable[[Title, Extent, int], Awaitable[bool]] | None = None,
     ) -> None:
         self._workshop = workshop
+        self._kind = kind
         self._key = f"scrub {kind}"
         self._rate = rate
         self._repair = repair
@@ -106,7 +108,19 @@ class Scrub:
 
         Returns:
             What it found.
+
+        Raises:
+            StoreError: one of its kind is under way.
         """
+        if self._kind in self._workshop.scrubs:
+            raise StoreError("a scrub is under way: 'vodserver status' shows how far it is")
+        self._workshop.scrubs.add(self._kind)
+        try:
+            return await self._run(progress, anew=anew)
+        finally:
+            self._workshop.scrubs.discard(self._kind)
+
+    async def _run(self, progress: Callable[[dict[str, Any]], None], *, anew: bool) -> ScrubState:
         store = self._workshop.store
         note = await in_catalog(store, lambda catalog: catalog.get_note(self._key))
         found = None if anew else load_state(note)

@@ -40,6 +40,7 @@ class Workshop:
     Attributes:
         conditions: what each disk was found to be like, by number.
         remade: replicas remade since the store was opened.
+        scrubs: kinds of those under way.
         scrubbing: what a scrub under way tells of itself; None without one.
         policy: the store's placement policy.
     """
@@ -49,6 +50,7 @@ class Workshop:
         self.conditions: dict[int, Condition] = {}
         self.remade = 0
         self.scrubbing: dict[str, object] | None = None
+        self.scrubs: set[str] = set()
         self.policy: Allocation = ALLOCATIONS.create(store.catalog.allocation)
         self._locks: dict[tuple[str, int], asyncio.Lock] = {}
         self._users: Counter[tuple[str, int]] = Counter()

@@ -7,6 +7,7 @@ import pytest
 
 from tests.vodserver.conftest import flip_byte, unlock
 from tests.vodserver.store.upkeep.conftest import assert_whole
+from vodserver.errors import StoreError
 from vodserver.store.upkeep.scrub import Scrub, ScrubState, last_scrub, load_state
 from vodserver.store.upkeep.workshop import workshop_of
 
@@ -124,6 +125,16 @@ async def test_a_title_that_goes_meanwhile_is_passed_over(home):
         state = await scrub_of(store).run(lambda _: store.exclude(home.title.id))
     assert state.finished
     assert state.checked == 2
+
+
+async def test_two_of_a_kind_do_not_run_at_a_time(home):
+    with home.open() as store:
+        found = await asyncio.gather(
+            *(scrub_of(store, kind=kind).run(lambda _: None) for kind in ("one", "one", "two")),
+            return_exceptions=True,
+        )
+        assert [type(each) for each in found] == [ScrubState, StoreError, ScrubState]
+        assert workshop_of(store).scrubs == set()
 
 
 async def test_the_rate_is_kept(home):
