@@ -54,7 +54,7 @@ class FastRequest:
         head: status line and fields.
         raw: the request, as it came.
         target: the request's path.
-        fields: the request's fields, for the log.
+        fields: the request's fields but for the range, for the log.
     """
 
     title: Title
@@ -149,6 +149,7 @@ def _plain_fields(lines: bytes) -> dict[bytes, bytes] | None:
         if name in fields or not (keeps or name == b"range" or name in _IDLE):
             return None
         fields[name] = value
+    fields.pop(b"range", None)  # the next request of the same shape has another one
     return fields if fields.get(b"host") else None
 
 
