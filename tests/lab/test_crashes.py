@@ -25,6 +25,7 @@ from experiments.processes import program
 from tests.vodserver.conftest import DISKS, flip_byte, move_disks
 from vodserver.control import OPERATIONS
 from vodserver.store import add_film, create_store, list_titles, open_store
+from vodserver.store.catalog import Catalog
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -334,6 +335,46 @@ def test_killed_at_random_moments(before, operation, full, tally, fork_server):
             break
     tally.kills[operation.name] += killed
     assert killed >= 1
+    assert tally.faults[faults:] == []
+
+
+def test_a_server_killed_while_a_film_goes_in(whole, full, tally, tmp_path, fork_server):
+    """The command that asked it ends in one line; the same command goes on without the server."""
+    operation, faults = Add(), len(tally.faults)
+    rng = np.random.default_rng(23)
+    for _ in range(5 if full else 1):
+        ward = whole.copy(tmp_path / "served")
+        server = subprocess.Popen(
+            [
+                *(program("vodserver"), "serve", "--store", str(ward.store)),
+                *("--port", "0", "--no-seed", "--json"),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            server.stdout.readline()  # it listens
+            command = subprocess.Popen(
+                [program("vodserver"), *map(str, operation.argv(ward))],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            with Catalog(ward.store / "catalog.sqlite") as catalog:
+                while command.poll() is None and not catalog.ingests():
+                    time.sleep(0.002)
+            time.sleep(rng.uniform(0.0, 0.1))
+            server.kill()
+            _, said = command.communicate(timeout=OPERATION_SECONDS)
+        finally:
+            server.kill()
+            server.wait()
+            server.stdout.close()
+        if command.returncode:
+            assert command.returncode == 1
+            assert said.count("\n") == 1, said
+            tally.kills[operation.name] += 1
+        check_after_kill(ward, operation, tally, fork_server)
     assert tally.faults[faults:] == []
 
 
