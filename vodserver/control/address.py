@@ -7,7 +7,6 @@ descriptor of its directory, /proc/self/fd/N/control.sock, is always short.
 import contextlib
 import os
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -19,13 +18,24 @@ SOCKET_NAME: Final = "control.sock"
 _CONNECT_SECONDS = 10.0
 
 
-@contextlib.contextmanager
-def _short_name(store: Path) -> Iterator[str]:
-    fd = os.open(store, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{fd}/{SOCKET_NAME}"
-    finally:
-        os.close(fd)
+class _Bound(socket.socket):
+    """A bound socket that keeps its directory open: the name that it knows itself by needs that."""
+
+    directory = -1
+
+    def close(self) -> None:
+        super().close()
+        if self.directory >= 0:
+            os.close(self.directory)
+            self.directory = -1
+
+
+def _open(store: Path) -> int:
+    return os.open(store, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _name(directory: int) -> str:
+    return f"/proc/self/fd/{directory}/{SOCKET_NAME}"
 
 
 def bind(store: Path) -> socket.socket:
@@ -37,15 +47,15 @@ def bind(store: Path) -> socket.socket:
     Raises:
         ControlError: the directory takes none.
     """
-    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    bound = _Bound(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         # The kernel gives the file the mode that the socket has: there is no moment at which
         # others might connect.
         os.fchmod(bound.fileno(), 0o600)
-        with _short_name(store) as name:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(name)  # noqa: PTH108 - it is a name through a descriptor
-            bound.bind(name)
+        bound.directory = _open(store)
+        with contextlib.suppress(FileNotFoundError):
+            (store / SOCKET_NAME).unlink()
+        bound.bind(_name(bound.directory))
     except OSError as error:
         bound.close()
         raise ControlError(
@@ -70,8 +80,11 @@ def connect(store: Path) -> socket.socket | None:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.settimeout(_CONNECT_SECONDS)
-        with _short_name(store) as name:
-            connection.connect(name)
+        directory = _open(store)
+        try:
+            connection.connect(_name(directory))
+        finally:
+            os.close(directory)
         connection.settimeout(None)
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
         connection.close()
