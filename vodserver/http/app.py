@@ -4,6 +4,7 @@ import asyncio
 import functools
 import json
 import logging
+import re
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -42,6 +43,10 @@ __all__ = ["HttpServer"]
 _JSON: Final = functools.partial(json.dumps, ensure_ascii=False, allow_nan=False)
 _EVERY_ADDRESS: Final = frozenset(("", "0.0.0.0", "::"))  # noqa: S104 - to refuse them
 _CONTENT_ROUTE: Final = "/titles/{id}/content"
+_CLIENT_GONE: Final = 499
+"""What servers note where the client left before the end; no answer ever has it."""
+
+_SIGNATURE: Final = re.compile(r"\bsig=[^&]*")
 _log = logging.getLogger(__name__)
 
 SeedStatus = Callable[[], Awaitable[dict[str, Any] | None]]
@@ -224,7 +229,7 @@ class HttpServer:
         )
 
     def _application(self) -> web.Application:
-        app = web.Application(middlewares=[_say_who, make_guard(self.authorize)])
+        app = web.Application(middlewares=[_say_who, make_guard(self.authorize, self._note_gone)])
         app.on_response_prepare.append(add_common_fields)
         app.add_routes(
             [
@@ -245,18 +250,25 @@ class HttpServer:
 
     def _note(self, request: web.BaseRequest, response: web.StreamResponse, seconds: float) -> None:
         """Count an answer, and have it logged."""
-        sent = _body_bytes(request, response)
-        route = request.get(ROUTE, "")
-        self._counts.answered(route, response.status, sent)
+        self._note_request(request, response.status, _body_bytes(request, response), seconds)
+
+    def _note_gone(self, request: web.Request, seconds: float) -> None:
+        """The same where the client left before the end."""
+        self._note_request(request, _CLIENT_GONE, _body_bytes(request, None), seconds)
+
+    def _note_request(
+        self, request: web.BaseRequest, status: int, sent: int, seconds: float
+    ) -> None:
+        self._counts.answered(request.get(ROUTE, ""), status, sent)
         if self._access_log is None:
             return
         entry = AccessEntry(
             at=time.time(),
             peer=request.remote or "",
             method=request.method,
-            target=request.raw_path,
+            target=_SIGNATURE.sub("sig=-", request.raw_path),  # a log is no place for links
             version=f"HTTP/{request.version.major}.{request.version.minor}",
-            status=response.status,
+            status=status,
             sent_bytes=sent,
             seconds=seconds,
             referer=request.headers.get(hdrs.REFERER, ""),
@@ -442,16 +454,17 @@ def _disk_fields(statistics: Any) -> dict[str, int]:
     return {name: getattr(statistics, name) for name in statistics.__dataclass_fields__}
 
 
-def _body_bytes(request: web.BaseRequest, response: web.StreamResponse) -> int:
-    """How much of its body an answer has sent."""
+def _body_bytes(request: web.BaseRequest, response: web.StreamResponse | None) -> int:
+    """How much of its body an answer has sent; of one that was cut short, None is enough."""
+    sending, written = request.get(SENDING), request.get(WRITTEN)
     if request.method == "HEAD":
         return 0
-    sending, written = request.get(SENDING), request.get(WRITTEN)
     if sending is not None:
         return int(sending.sent_bytes)
     if written is not None:  # with the head, which only shows where the body was cut short
-        return min(int(written), response.content_length or 0)
-    return int(response.body_length)
+        most = None if response is None else response.content_length
+        return int(written) if most is None else min(int(written), most)
+    return 0 if response is None else int(response.body_length)
 
 
 def _read_links(settings: ServeSettings) -> LinkPolicy:

@@ -21,6 +21,7 @@ ROUTE: Final = web.RequestKey("route", str)
 """The route that a request met, as routes are written; absent where it met none."""
 
 Authorize = Callable[[str, Mapping[str, str], float, str | None], str | None]
+Gone = Callable[[web.Request, float], None]
 Note = Callable[[web.BaseRequest, web.StreamResponse, float], None]
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -37,6 +38,8 @@ class _Protocol(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,  # noqa: ARG002 - aiohttp's; it repeats what the client sent
     ) -> web.StreamResponse:
+        if isinstance(exc, ConnectionError):
+            raise exc  # nobody is there to be answered: that is no fault, and aiohttp knows it
         if status >= 500:
             _log.error("request from %s failed", request.remote, exc_info=exc)
         if request.writer.output_size > 0:
@@ -87,11 +90,12 @@ def make_recorder(note: Note) -> type[AbstractAccessLogger]:
     return Recorder
 
 
-def make_guard(authorize: Authorize) -> Middleware:
+def make_guard(authorize: Authorize, gone: Gone) -> Middleware:
     """A middleware that lets through only what is allowed, and what has a good link.
 
     Args:
         authorize: why a request may not have what it asks for, if so.
+        gone: told of a request whose client left before the end, and how long it took.
     """
 
     @web.middleware
@@ -110,6 +114,11 @@ def make_guard(authorize: Authorize) -> Middleware:
             refusal = authorize(request.path, request.query, time.time(), request.remote)
             if refusal is not None:
                 raise web.HTTPForbidden(text=f"{refusal}\n")
-        return await handler(request)
+        began = time.monotonic()
+        try:
+            return await handler(request)
+        except (ConnectionError, asyncio.CancelledError):
+            gone(request, time.monotonic() - began)
+            raise
 
     return guard

@@ -114,3 +114,102 @@ def test_while_a_store_is_served_titles_come_and_go(home, run_vodserver, small_f
     assert json.loads(checked[1])["titles"] == 2
     assert (checked[0], removed[0]) == (0, 0)
     assert not list(home.path.parent.glob(f"disk*/extents/{home.title.folder}"))
+
+
+# -- signed links, reloading, TLS ------------------------------------------------------------------
+
+
+@pytest.fixture
+def secrets(tmp_path):
+    path = tmp_path / "secrets"
+    path.write_text("an old secret of some length\n")
+    path.chmod(0o600)
+    return path
+
+
+@pytest.mark.slow
+def test_a_link_opens_the_film_and_a_hangup_brings_new_secrets_and_a_new_log(
+    home, secrets, tmp_path, run_vodserver
+):
+    log = tmp_path / "access.log"
+    options = ("--require-signed", "--link-secrets", str(secrets), "--access-log", str(log))
+
+    def link(base, *more):
+        words = ("--link-secrets", secrets, "--public-url", base, "--part", "content", *more)
+        code, out, err = run_vodserver("link", "clock", "--store", home.path, *words)
+        assert (code, err) == (0, "")
+        return out.strip()
+
+    def status(url):
+        try:
+            with urllib.request.urlopen(url) as answer:
+                answer.read()
+                return answer.status
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+
+    with server(home.path, "--no-seed", *options) as (process, line):
+        base = line["url"]
+        assert status(f"{base}/titles/clock/content") == 403
+        assert status(link(base)) == 200
+        assert status(link(base, "--net", "192.0.2.0/24")) == 403
+        assert status(link(base, "--expires", "0s").replace("expires=1", "expires=2")) == 403
+        log.rename(tmp_path / "access.log.1")
+        secrets.write_text("a new secret of some length\nan old secret of some length\n")
+        fresh = link(base)
+        assert status(fresh) == 403
+        process.send_signal(signal.SIGHUP)
+        with contextlib.suppress(TimeoutError):
+            for _ in range(200):
+                if status(fresh) == 200:
+                    break
+        assert status(fresh) == 200
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=15)
+
+    assert (process.returncode, err) == (0, "")
+    assert '" 403 ' in (tmp_path / "access.log.1").read_text()
+    assert '" 200 ' in log.read_text()
+    assert "sig=-" in log.read_text()  # who reads the log has no links
+    assert fresh.split("sig=")[1] not in log.read_text()
+
+
+def test_a_link_as_json_says_when_it_ends(home, secrets, run_vodserver):
+    words = ("clock", "--store", home.path, "--link-secrets", secrets, "--expires", "90min")
+    code, out, _ = run_vodserver("link", *words, "--json")
+
+    told = json.loads(out)
+    assert code == 0
+    assert told["event"] == "link"
+    assert told["url"].startswith("http://127.0.0.1:8080/titles/clock/torrent?expires=")
+    assert f"expires={told['expires']}&sig=" in told["url"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("link", "none", "--link-secrets", "{secrets}"), "there is no title 'none'"),
+        (("link", "clock", "--link-secrets", "no-file"), "cannot read the secrets"),
+        (("link", "clock", "--link-secrets", "{secrets}", "--net", "here"), "is no network"),
+        (("link", "clock", "--link-secrets", "{secrets}", "--expires", "x"), "not a duration"),
+        (("serve", "--require-signed"), "--link-secrets"),
+        (("serve", "--tls-cert", "no-file"), "give --tls-cert and --tls-key"),
+        (("serve", "--tls-cert", "no-file", "--tls-key", "no-file"), "cannot read the TLS"),
+        (("serve", "--access-log", "no/such/folder"), "cannot write the access log"),
+        (("serve", "--egress", "5"), "'5' is not a rate"),
+    ],
+)
+def test_what_cannot_be_signed_or_served_is_one_clear_line(
+    pristine, secrets, run_vodserver, words, message
+):
+    filled = [word.format(secrets=secrets) for word in words]
+    if words[0] == "serve":
+        filled += ["--port", "0", "--no-seed"]
+
+    code, out, err = run_vodserver(*filled, "--store", pristine.path)
+
+    assert (code, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err

@@ -7,6 +7,7 @@ import ssl
 import pytest
 from bencode2 import bdecode
 
+from tests.vodserver.http.conftest import settled
 from tests.vodserver.http.test_metrics import read
 from tests.vodserver.http.test_tls import keys  # noqa: F401 - a fixture
 from toast.common.errors import UsageError
@@ -383,3 +384,21 @@ async def test_the_access_log_has_every_answer(store, serving, connect, tmp_path
     assert lines[2].startswith('"GET /no\\x22thing?a=1 HTTP/1.1" 404 ')
     assert lines[2].endswith('"http://x/" "-"')
     assert lines[3].startswith('"GET /titles/clock/stream HTTP/1.1" 206 50 ')
+
+
+async def test_who_leaves_in_the_midst_is_noted_and_is_no_fault(
+    store, serving, connect, tmp_path, caplog
+):
+    path = tmp_path / "access.log"
+    server = await serving(store, access_log=str(path), stream_initial_seconds=1.0)
+    client = await connect(server)
+    client.writer.write(f"GET {STREAM} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    await client.reader.readexactly(10_000)
+    client.writer.transport.abort()
+    await settled(server, lambda s: s.connections == 0)
+    await server.close()
+
+    (line,) = path.read_text().splitlines()
+    assert " 499 " in line
+    assert int(line.split(" 499 ")[1].split()[0]) >= 9000
+    assert "Traceback" not in caplog.text
