@@ -1,11 +1,13 @@
 """A real disk: a directory whose files are read, from memory or from the disk itself."""
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
+from tests.conformance.check_disk import check_disk, check_faulty_disk
 from vodserver.errors import DiskError
 from vodserver.store.disks import RealDisk
 from vodserver.store.files import OpenFile
@@ -99,3 +101,59 @@ def test_files_are_closed_when_nobody_holds_them(disk, folder):
         for number in range(3):
             disk.read(("t", number), 0, 1)
     assert len(list(Path("/proc/self/fd").iterdir())) <= before + 2
+
+
+class CopyingDisk(RealDisk):
+    """What it reads is to be sent from its bytes, and it remembers the last of them."""
+
+    paged = False
+
+    def __init__(self, path):
+        super().__init__(path)
+        self._kept = {}
+
+    def read(self, extent, offset, length, *, direct=False):
+        data = super().read(extent, offset, length, direct=direct)
+        self._kept = {(extent, offset + at): data[at:] for at in (0, 5)}
+        return data
+
+    def peek(self, extent, offset, length):
+        data = self._kept.get((extent, offset))
+        return None if data is None or len(data) < length else data[:length]
+
+
+class FaultyDisk(RealDisk):
+    """Every read of it fails as the system's own reads fail."""
+
+    def _read_paged(self, *_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    _read_direct = _read_paged
+
+
+@pytest.mark.parametrize("kind", [RealDisk, CopyingDisk])
+def test_a_disk_keeps_its_promises(kind, tmp_path):
+    check_disk(kind, tmp_path)
+
+
+def test_a_disk_that_breaks_says_so(folder):
+    check_faulty_disk(FaultyDisk(folder), ("t", 0))
+    check_faulty_disk(RealDisk(folder / "unplugged"), ("t", 0))
+
+
+def test_a_direct_read_of_the_end_of_an_extent_fills_no_memory(folder):
+    """It ends within a page, where the file ends."""
+    path = extent_path(folder, "t", 2)
+    file = OpenFile(path)
+    os.fsync(file.fd)
+    os.posix_fadvise(file.fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    if file.in_memory(0, 1):
+        pytest.skip("this file system keeps its files in memory: nothing can be dropped from it")
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_DIRECT))
+    except OSError:
+        pytest.skip("this file system has no direct reads")
+    with contextlib.closing(RealDisk(folder)) as disk:
+        assert disk.read(("t", 2), 0, file.size, direct=True) == b"\2" + DATA
+    assert not file.in_memory(0, 1)
+    assert not file.in_memory(file.size - 1, file.size)
