@@ -277,6 +277,8 @@ def _lines(status: dict[str, Any]) -> list[str]:
         lines.append("not being served")
     else:
         lines.append(f"served on {server['url']}" if "url" in server else "being served")
+        if seed := server.get("seed"):
+            lines.append(f"seed on port {seed['port']}: {seed['peers']} peers")
         if server.get("operation"):
             lines.append(f"'{server['operation']}' is under way")
     return lines

@@ -66,6 +66,7 @@ async def drain_disk(
     row = workshop.row(number)
     if row.state == "retired":
         raise StoreUsageError(f"disk {number} is retired already: nothing is on it")
+    await workshop.count()
     _check_room(workshop, row)
     if row.state != "lost":
         await _set_state(workshop, row, "draining")
@@ -76,7 +77,7 @@ async def drain_disk(
 
     tally = Tally(0, 0, 0, [])
     # A film may have been put there by someone who chose its disks before: hence again.
-    while steps := steps_on(workshop, number):
+    while steps := await steps_on(workshop, number):
         found = await run_steps(steps, move, progress)
         tally.done += found.done
         tally.done_bytes += found.done_bytes
@@ -123,9 +124,9 @@ async def replace_disk(workshop: Workshop, number: int, path: Path, progress: Pr
         raise StoreUsageError(f"disk {number} is retired: 'vodserver disk add' takes in a new one")
     real = await in_thread(lambda: Path(os.path.realpath(path)))
     note = await in_catalog(store, lambda catalog: catalog.get_note(REPLACING_NOTE))
-    wanted = steps_on(workshop, number)
+    wanted = await steps_on(workshop, number)
     if note == str(number):  # it was stopped on its way
-        wanted += [step for step in _short_of_one(workshop) if number not in step.extent.disks]
+        wanted += await _short_of_one(workshop, number)
     if note != str(number) or old.path != real:
         _check_sources(workshop, number, wanted)
         await _take_place(workshop, old, real, wanted)
@@ -153,23 +154,30 @@ async def replace_disk(workshop: Workshop, number: int, path: Path, progress: Pr
     return tally
 
 
-def steps_on(workshop: Workshop, number: int) -> list[Step]:
-    """Every replica that is placed on a disk."""
-    return [
-        Step(title, extent, number)
-        for title in workshop.store.titles()
-        for extent in title.extents
-        if number in extent.disks
-    ]
+async def steps_on(workshop: Workshop, number: int) -> list[Step]:
+    """Every replica that is placed on a disk; found in a thread: a large store has millions."""
+    titles = workshop.store.titles()
+    return await in_thread(
+        lambda: [
+            Step(title, extent, number)
+            for title in titles
+            for extent in title.extents
+            if number in extent.disks
+        ]
+    )
 
 
-def _short_of_one(workshop: Workshop) -> list[Step]:
-    return [
-        Step(title, extent, -1)
-        for title in workshop.store.titles()
-        for extent in title.extents
-        if len(extent.disks) < workshop.policy.copies
-    ]
+async def _short_of_one(workshop: Workshop, number: int) -> list[Step]:
+    """Extents that could do with a replica on a disk."""
+    titles, copies = workshop.store.titles(), workshop.policy.copies
+    return await in_thread(
+        lambda: [
+            Step(title, extent, number)
+            for title in titles
+            for extent in title.extents
+            if len(extent.disks) < copies and number not in extent.disks
+        ]
+    )
 
 
 async def _set_state(workshop: Workshop, row: DiskRow, state: DiskState) -> None:

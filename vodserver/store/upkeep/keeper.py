@@ -159,7 +159,7 @@ class Keeper:
             rows = [row for row in self._store.disk_rows if row.state != "retired"]
             await asyncio.gather(*(self._ask(row) for row in rows))
             self._find_slow(rows)
-            self._give_up(rows)
+            await self._give_up(rows)
             await wait_event(self._look, self._settings.probe_interval_seconds)
 
     async def _ask(self, row: DiskRow) -> None:
@@ -241,7 +241,7 @@ class Keeper:
             conditions[row.number] = new
             self._act(row, old, new)
 
-    def _give_up(self, rows: list[DiskRow]) -> None:
+    async def _give_up(self, rows: list[DiskRow]) -> None:
         """Have the replicas of disks that are gone for too long made elsewhere."""
         now = time.monotonic()
         for row in rows:
@@ -253,7 +253,7 @@ class Keeper:
             )
             if (late or row.state == "lost") and row.number not in self._given_up:
                 self._given_up.add(row.number)
-                steps = steps_on(self._workshop, row.number)
+                steps = await steps_on(self._workshop, row.number)
                 if steps:
                     _log.warning(
                         "disk %d is given up: %d replicas are made elsewhere",
@@ -268,7 +268,7 @@ class Keeper:
         while True:
             number = await self._suspects.get()
             await self._workshop.sweep()
-            for step in steps_on(self._workshop, number):
+            for step in await steps_on(self._workshop, number):
                 if number not in self._store.disk_paths:
                     break
                 title = self._store.title(step.title.id)

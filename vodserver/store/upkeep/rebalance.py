@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from vodserver.allocation.rebalance import rebalance_moves
-from vodserver.store.catalog import Extent, Title
 from vodserver.store.upkeep.batch import Step, Tally, run_steps
 from vodserver.store.upkeep.targets import arrays_of
 from vodserver.store.upkeep.threads import in_thread
@@ -39,18 +38,20 @@ async def rebalance(
         What became of the moves.
     """
     rows = [row for row in workshop.store.disk_rows if workshop.can_take(row)]
+    await workshop.count()
     _, capacity = arrays_of(workshop, rows)
-    extents: list[tuple[Title, Extent]] = [
-        (title, extent) for title in workshop.store.titles() for extent in title.extents
-    ]
-    replicas = [(at, disk) for at, (_, extent) in enumerate(extents) for disk in extent.disks]
-    numbers = np.array([at for at, _ in replicas], dtype=np.int64)
-    disks = np.array([disk for _, disk in replicas], dtype=np.int64)
-    sizes = np.array([extents[at][1].size for at, _ in replicas], dtype=np.int64)
-    moves = await in_thread(
-        lambda: rebalance_moves(numbers, disks, sizes, capacity, tolerance=tolerance, rng=rng)
-    )
-    steps = [Step(*extents[move.extent], move.source, move.target) for move in moves]
+    titles = workshop.store.titles()
+
+    def plan() -> list[Step]:
+        extents = [(title, extent) for title in titles for extent in title.extents]
+        replicas = [(at, disk) for at, (_, extent) in enumerate(extents) for disk in extent.disks]
+        numbers = np.array([at for at, _ in replicas], dtype=np.int64)
+        disks = np.array([disk for _, disk in replicas], dtype=np.int64)
+        sizes = np.array([extents[at][1].size for at, _ in replicas], dtype=np.int64)
+        moves = rebalance_moves(numbers, disks, sizes, capacity, tolerance=tolerance, rng=rng)
+        return [Step(*extents[move.extent], move.source, move.target) for move in moves]
+
+    steps = await in_thread(plan)
 
     async def work(step: Step) -> bool:
         if not workshop.can_take(workshop.row(step.target)):

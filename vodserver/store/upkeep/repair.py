@@ -114,7 +114,10 @@ async def mend(
     ):
         await workshop.trust(title, extent, disk)  # it was the disk that did not answer
         return 0.0
-    target = disk if decision == "here" else choose_target(workshop, extent, rng, avoid=disk)
+    target = disk
+    if decision == "elsewhere":
+        await workshop.count()
+        target = choose_target(workshop, extent, rng, avoid=disk)
     await _write(workshop, title, extent, disk, target)
     return 0.0
 
@@ -240,5 +243,6 @@ class Repairs:
     async def _add_one(self, title: Title, extent: Extent) -> None:
         workshop = self._workshop
         if len(extent.disks) < workshop.policy.copies:
+            await workshop.count()
             target = choose_target(workshop, extent, self._rng, preferred=self._preferred())
             await _write(workshop, title, extent, None, target)

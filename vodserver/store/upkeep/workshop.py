@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 from weakref import WeakKeyDictionary, ref
@@ -60,6 +61,7 @@ class Workshop:
         self._sweeping = asyncio.Lock()
         self._used: dict[int, int] | None = None
         self._including = False
+        self._changes = 0
         store.subscribe(self._forget_used)
 
     @property
@@ -77,9 +79,19 @@ class Workshop:
             self._used = count_used(self.store.disk_rows, self.store.titles())
         return self._used
 
+    async def count(self) -> None:
+        """Have `used` ready, counted in a thread: a large store has millions of replicas."""
+        while self._used is None:
+            changes = self._changes
+            rows, titles = list(self.store.disk_rows), self.store.titles()
+            used = await in_thread(partial(count_used, rows, titles))
+            if changes == self._changes:
+                self._used = used
+
     def _forget_used(self, event: StoreEvent) -> None:
         if not isinstance(event, ReplicaBad) and not self._including:
             self._used = None
+        self._changes += 1
 
     def row(self, number: int) -> DiskRow:
         """A disk of the store.
@@ -180,11 +192,15 @@ class Workshop:
 
     async def _read(self, title: Title, extent: Extent) -> bytes:
         """The whole extent, verified, taken in parts so that viewers come in between."""
-        data = bytearray()
-        while len(data) < extent.size:
-            stop = min(len(data) + _READ_BYTES, extent.size)
-            data += await self.store.read_extent(title, extent, len(data), stop, background=True)
-        return bytes(data)
+        parts = [
+            bytes(
+                await self.store.read_extent(
+                    title, extent, begin, min(begin + _READ_BYTES, extent.size), background=True
+                )
+            )
+            for begin in range(0, extent.size, _READ_BYTES)
+        ]
+        return parts[0] if len(parts) == 1 else await in_thread(lambda: b"".join(parts))
 
     async def _write(
         self, title: Title, extent: Extent, data: bytes, target: int, disks: Sequence[int]
