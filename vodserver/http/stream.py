@@ -10,7 +10,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from aiohttp import hdrs, web
 from bencode2 import bdecode
@@ -39,6 +39,7 @@ from vodserver.store import Title
 __all__ = [
     "SENDING",
     "WRITTEN",
+    "Gatekeeper",
     "SendLimit",
     "SharedCap",
     "Streams",
@@ -193,6 +194,20 @@ def rate_asked_for(text: str | None, title: Title, settings: ServeSettings) -> f
     return rate
 
 
+class Gatekeeper(Protocol):
+    """Who decides which streams are let in, where that is another process."""
+
+    async def admit(
+        self, title: Title, start: int, end: int, rate: float
+    ) -> Callable[[], None] | Refusal:
+        """Ask whether bytes [start, end) of a film may be streamed at a rate, from now on.
+
+        Returns:
+            What is to be called when the stream has ended, however it did; or why not.
+        """
+        ...
+
+
 class Streams:
     """Lets streams in, paces them, and keeps account of them.
 
@@ -201,6 +216,8 @@ class Streams:
         disks: what each disk of the store tells of itself, by number; those that are there.
         sent_bytes: all that HTTP has sent so far.
         counts: where what happens is counted.
+        gatekeeper: who lets streams in; this process itself if not given.
+        streamed_bytes: what went out in streams so far; what did so here if not given.
         clock: monotonic seconds.
     """
 
@@ -211,6 +228,8 @@ class Streams:
         disks: Callable[[], Mapping[int, Any]],
         sent_bytes: Callable[[], int],
         counts: HttpCounts,
+        gatekeeper: Gatekeeper | None = None,
+        streamed_bytes: Callable[[], int] | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
         lead = LEADS.create(settings.stream_pacing, initial_seconds=settings.stream_initial_seconds)
@@ -220,6 +239,8 @@ class Streams:
         self._sent_bytes = sent_bytes
         self._counts = counts
         self._clock = clock
+        self._gatekeeper = gatekeeper
+        self._streamed_bytes = streamed_bytes or (lambda: self.streamed_bytes)
         rate = settings.egress_rate
         self.cap = SharedCap(None if rate is None else EgressCap(rate), clock)
         self.admission = Admission(
@@ -233,6 +254,26 @@ class Streams:
         self._misses = 1.0
         self._running: set[SendLimit] = set()
         self._ended_bytes = 0
+
+    @property
+    def streamed_bytes(self) -> int:
+        """What went out in streams of this process so far."""
+        return self._ended_bytes + sum(limit.sent_bytes for limit in self._running)
+
+    async def let_in(
+        self, title: Title, start: int, end: int, rate: float
+    ) -> Callable[[], None] | Refusal:
+        """Have it decided whether bytes [start, end) of a film may be streamed at a rate.
+
+        Returns:
+            What is to be called when the stream has ended, however it did; or why not.
+        """
+        if self._gatekeeper is not None:
+            return await self._gatekeeper.admit(title, start, end, rate)
+        ticket = self.admit(title, start, end, rate)
+        if isinstance(ticket, Refusal):
+            return ticket
+        return functools.partial(self.admission.release, ticket)
 
     def admit(self, title: Title, start: int, end: int, rate: float) -> Ticket | Refusal:
         """Decide whether bytes [start, end) of a film may be streamed at a rate, from now on."""
@@ -265,9 +306,8 @@ class Streams:
         self._running.add(limit)
         return limit
 
-    def end(self, ticket: Ticket, limit: SendLimit) -> None:
+    def end(self, limit: SendLimit) -> None:
         """A stream has ended, however it did."""
-        self.admission.release(ticket)
         limit.close()
         self._running.discard(limit)
         self._ended_bytes += limit.sent_bytes
@@ -321,7 +361,7 @@ class Streams:
         if seconds < 0.5:
             return
         sent = self._sent_bytes()
-        streamed = self._ended_bytes + sum(limit.sent_bytes for limit in self._running)
+        streamed = self._streamed_bytes()
         grown = max(sent - sent_before, 0)
         plain = max(grown - (streamed - streamed_before), 0) / seconds
         fresh = 1 - math.exp(-seconds / _RATE_WINDOW_SECONDS)
@@ -368,15 +408,17 @@ async def send_stream(
         return await send(chunk_bytes=settings.chunk_bytes)
     start = min(part.start for part in plan.parts)
     length = sum(part.end - part.start for part in plan.parts)
-    ticket = streams.admit(title, start, start + length, rate)
-    if isinstance(ticket, Refusal):
-        raise refuse(ticket)
-    limit = streams.limit(title, start, start + length, rate)
-    request[SENDING] = limit
+    leave = await streams.let_in(title, start, start + length, rate)
+    if isinstance(leave, Refusal):
+        raise refuse(leave)
+    limit = None
     try:
+        limit = request[SENDING] = streams.limit(title, start, start + length, rate)
         return await send(chunk_bytes=limit.chunk_bytes(settings.chunk_bytes), pacer=limit)
     finally:
-        streams.end(ticket, limit)
+        leave()
+        if limit is not None:
+            streams.end(limit)
 
 
 def _plan(request: web.Request, title: Title) -> RangePlan:
