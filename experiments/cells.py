@@ -78,7 +78,12 @@ class Cell:
 _WELL = (Check("stalls", "=", 0), Check("verified", "=", True))
 _DEMO = ("toast-lab", "demo", "--json")
 _TESTS = ("pytest", "-q", "-p", "no:cacheprovider")
+_FULL = (*_TESTS, "--full")
 _ALL_PASS = (Check("passed", ">=", 1), Check("failed", "=", 0), Check("skipped", "=", 0))
+
+
+def _none(*names: str) -> tuple[Check, ...]:
+    return tuple(Check(name, "=", 0) for name in names)
 
 
 def _picker(name: str, share: float) -> Cell:
@@ -144,8 +149,90 @@ CELLS: Final[tuple[Cell, ...]] = (
     Cell(
         "interop",
         "stock BitTorrent clients get the film, bit-identical",
-        (*_TESTS, "tests/interop"),
+        (*_TESTS, "tests/interop/test_aria2.py", "tests/interop/test_transmission.py"),
         _ALL_PASS,
+    ),
+    Cell(
+        "http-ranges",
+        "every rule of ranges, from the RFC, Go and nginx, over sockets, nginx beside",
+        (*_FULL, "tests/toast/common", "tests/interop/test_http_ranges.py"),
+        (
+            *_ALL_PASS,
+            Check("rfc9110_rows_ours_passed", ">=", 64),
+            Check("go_rows_ours_passed", ">=", 22),
+            Check("nginx_rows_ours_passed", ">=", 36),
+        ),
+    ),
+    Cell(
+        "http-clients",
+        "curl, ffmpeg, aria2 and Chromium's video element play and load from the server",
+        (*_FULL, "tests/interop/test_http_clients.py"),
+        _ALL_PASS,
+    ),
+    Cell(
+        "http-hostile",
+        "traversal, smuggling, slow, deaf and ten thousand idle clients, forged and expired links",
+        (*_FULL, "tests/lab/test_hostile_http.py", "tests/lab/test_hostile_links.py"),
+        (
+            *_ALL_PASS,
+            *_none("honest_wrong_bytes", "honest_failures", "slowloris_left"),
+            Check("idle_connections", ">=", 10_000),
+            Check("hostile_rss_mb_after", "<=", 400),
+        ),
+    ),
+    Cell(
+        "server-speed",
+        "ranges of a cached film, nginx beside",
+        ("python", "benchmarks/bench_server.py", "--json"),
+        (
+            *_none("invalid_cells"),
+            Check("throughput_ratio_64k_min", ">=", 0.5),
+            Check("throughput_ratio_default_256k_min", ">=", 1.0),
+            Check("throughput_ratio_default_1m_min", ">=", 1.0),
+            Check("throughput_ratio_default_4m_min", ">=", 1.0),
+        ),
+        limit_seconds=1200.0,
+    ),
+    Cell(
+        "slow-disk",
+        "a disk that takes its time holds up neither the event loop nor other films",
+        (*_FULL, "tests/lab/test_slow_disk.py"),
+        _ALL_PASS,
+    ),
+    Cell(
+        "crashes",
+        "killed at any point, the store loses nothing and shows nothing unfinished",
+        (*_FULL, "tests/lab/test_crashes.py"),
+        (
+            *_ALL_PASS,
+            Check("kills", ">=", 100),
+            *_none("lost_titles", "partial_titles", "fsck_unclean", "not_resumed"),
+        ),
+        limit_seconds=1200.0,
+    ),
+    Cell(
+        "disk-loss",
+        "one of four disks is deleted under load, and replaced",
+        (*_FULL, "tests/lab/test_disk_loss.py"),
+        (*_ALL_PASS, *_none("wrong_bytes", "failed_requests")),
+    ),
+    Cell(
+        "rot",
+        "rot in one replica of every hundredth extent, there at the start and while running",
+        (*_FULL, "tests/lab/test_rot.py"),
+        _ALL_PASS,
+    ),
+    Cell(
+        "seed-faults",
+        "replicas fail under the seed while peers load from it",
+        (*_FULL, "tests/lab/test_seed_faults.py", "tests/lab/test_seed_many.py"),
+        _ALL_PASS,
+    ),
+    Cell(
+        "streams",
+        "paced streams that are let in never starve, and the next one is told when to come back",
+        (*_FULL, "tests/lab/test_streams.py"),
+        (*_ALL_PASS, *_none("stream_wrong_films", "stream_starvation_incidents")),
     ),
 )
 """All that must be shown, in the order in which it is obtained."""

@@ -127,7 +127,8 @@ def figures(runs: Runs) -> dict[str, float | bool | int]:
 
     `throughput_ratio_256k_c64` is ours over nginx's best configuration; other configurations stand
     in the name: `throughput_ratio_default_256k_c64`. `..._256k_min` is the worst of a size over all
-    connections and configurations. A cell with errors gives no ratio.
+    connections and configurations, `..._default_256k_min` over all connections. A cell with errors
+    gives no ratio.
     """
     found: dict[str, float | bool | int] = {
         "invalid_cells": sum(not _is_valid(servers) for servers in runs.values())
@@ -146,7 +147,8 @@ def figures(runs: Runs) -> dict[str, float | bool | int]:
             for what, of in (("throughput", _rate), ("cpu", _cpu), ("p99", _p99)):
                 compared = ratio(servers[OURS], servers[rival], of)
                 found[f"{what}_ratio_{tag}{where}"] = round(compared.median, 3)
-                worst.setdefault(f"{what}_ratio_{label(size)}", []).append(compared.median)
+                for kind in (label(size), f"{rival}_{label(size)}"):
+                    worst.setdefault(f"{what}_ratio_{kind}", []).append(compared.median)
     for name, values in worst.items():
         if name.startswith("throughput"):
             found[f"{name}_min"] = round(min(values), 3)
