@@ -317,7 +317,9 @@ class Store:
 
     def _part(self, title: Title, at: int, end: int) -> tuple[Extent, int, int]:
         """The extent that holds a byte, as it lies now, and the part of it up to `end`."""
-        return part_of(self._titles.get(title.id, title), at, end)
+        current = self._titles.get(title.id, title)
+        # That id may be another film's by now: what was begun is not mixed with it.
+        return part_of(current if current.folder == title.folder else title, at, end)
 
     async def _fetch_bytes(
         self, title: Title, extent: Extent, begin: int, stop: int, numbers: Iterable[int]

@@ -1,10 +1,12 @@
 """Reading films: always the right bytes, whichever replicas are left."""
 
 import asyncio
+import dataclasses
 import logging
 import os
 import shutil
 import threading
+from pathlib import Path
 import time
 
 import pytest
@@ -446,3 +448,33 @@ def test_a_title_is_found_by_its_id_alone(opened, home):
     assert opened.title("clock") == home.title
     for wrong in ("", "Clock", "clock/", "../clock", "0"):
         assert opened.title(wrong) is None
+
+
+async def test_a_film_is_not_mixed_with_another_one_that_came_under_its_name(opened, home, film):
+    """Whoever is in the middle of the first one gets its bytes, or an error."""
+    begun = opened.titles()[0]
+    await opened.read(begun, 0, 1000)
+    opened.exclude(begun.id)
+    opened.include(dataclasses.replace(begun, folder="0123456789abcdef"))
+
+    assert await opened.read(begun, 500, 2000) == film[500:2000]
+    with pytest.raises(ReadError):
+        await opened.read(opened.titles()[0], 0, 1000)
+
+
+async def test_a_disk_that_comes_back_elsewhere_is_read_there(home, film):
+    """Replicas of the old place that are still open are not sent under its number."""
+    with home.open(make_disk=LoggingDisk) as store:
+        number = home.title.extents[0].disks[0]
+        await store.check_replica(home.title, home.title.extents[0], number)
+        row = next(row for row in store.disk_rows if row.number == number)
+        moved = home.disks[number].with_name("moved")
+        shutil.copytree(home.disks[number], moved)
+        store.attach_disk(row, moved)
+
+        ready = store.ready(home.title, 0, 1000) or await store.fetch(home.title, 0, 1000)
+        await store.check_replica(home.title, home.title.extents[0], number)
+        ready = store.ready(home.title, 0, 1000)
+        where = str(Path(f"/proc/self/fd/{ready.file.fd}").readlink())
+        assert ready.disk != number or where.startswith(str(moved))
+        assert os.pread(ready.file.fd, ready.size, ready.offset) == film[:1000]
