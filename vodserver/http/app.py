@@ -9,7 +9,6 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
 
@@ -32,10 +31,19 @@ from vodserver.http.metrics import (
     samples_of_counts,
     samples_of_status,
 )
-from vodserver.http.stream import SENDING, WRITTEN, SendLimit, Streams, check_settings, send_stream
-from vodserver.http.tls import Tls
+from vodserver.http.status import SeedStatus, ServedStore, http_status, store_status
+from vodserver.http.stream import (
+    SENDING,
+    WRITTEN,
+    Gatekeeper,
+    SendLimit,
+    Streams,
+    check_settings,
+    send_stream,
+)
+from vodserver.http.tls import Tls, read_tls
 from vodserver.settings import ServeSettings
-from vodserver.store import Store, Title
+from vodserver.store import Title
 from vodserver.torrent import compose_torrent
 
 __all__ = ["HttpServer"]
@@ -49,7 +57,7 @@ _CLIENT_GONE: Final = 499
 _SIGNATURE: Final = re.compile(r"\bsig=[^&]*")
 _log = logging.getLogger(__name__)
 
-SeedStatus = Callable[[], Awaitable[dict[str, Any] | None]]
+Metrics = Callable[[], Awaitable[str]]
 Status = Callable[[], Awaitable[dict[str, Any]]]
 
 
@@ -60,8 +68,11 @@ class HttpServer:
         store: what is served.
         settings: how.
         seed_status: asks the seed for its counters; answers None where there is no seed.
-        status: asks for what `/status` and `/metrics` say of store and seed; of this process's
-            own store if not given.
+        status: asks for what `/status` says of store and seed, or of more; of this process's own
+            store if not given.
+        metrics: asks for what `/metrics` says; what this process knows if not given.
+        gatekeeper: decides which streams are let in; this process itself if not given.
+        reuse_port: let other processes of this user serve on the same port (SO_REUSEPORT).
 
     Raises:
         ServeUsageError: the settings do not fit together, or a file that they name is not good.
@@ -69,20 +80,24 @@ class HttpServer:
 
     def __init__(
         self,
-        store: Store,
+        store: ServedStore,
         settings: ServeSettings,
         *,
         seed_status: SeedStatus | None = None,
         status: Status | None = None,
+        metrics: Metrics | None = None,
+        gatekeeper: Gatekeeper | None = None,
+        reuse_port: bool = False,
     ) -> None:
         check_settings(settings)
         self._store = store
         self._settings = settings
-        self._seed_status = seed_status
-        self._store_status = status or self._own_status
+        self._store_status = status or functools.partial(store_status, store, seed_status)
+        self._metrics = metrics
+        self._reuse_port = reuse_port
         self._started = time.monotonic()
         self._links = _read_links(settings)
-        self._tls = _read_tls(settings)
+        self._tls = read_tls(settings)
         self._clients = AddressLimit(settings.client_connections)
         self._counts = HttpCounts()
         self._probe = LoopProbe()
@@ -91,6 +106,7 @@ class HttpServer:
             disks=lambda: self._store.statistics().disks,
             sent_bytes=lambda: self.statistics().bytes_sent,
             counts=self._counts,
+            gatekeeper=gatekeeper,
         )
         self._access_log: AccessLog | None = None
         self._runner = web.AppRunner(
@@ -150,6 +166,7 @@ class HttpServer:
             port,
             backlog=512,
             reuse_address=True,
+            reuse_port=self._reuse_port or None,
             ssl=context,
             ssl_handshake_timeout=handshake,
         )
@@ -374,58 +391,48 @@ class HttpServer:
 
     # -- what goes on ------------------------------------------------------------------------------
 
-    async def _own_status(self) -> dict[str, Any]:
-        """What this process's own store and seed do."""
-        store = self._store.statistics()
-        seed = None if self._seed_status is None else await self._seed_status()
-        return {
-            "titles": len(self._store.titles()),
-            "seed_bytes_sent": seed["bytes_sent"] if seed else 0,
-            "seed_payload_bytes_sent": seed["payload_bytes_sent"] if seed else 0,
-            "seed": seed,
-            "bad_replicas": store.bad_replicas,
-            "disks": [
-                {
-                    "number": row.number,
-                    "there": row.number in store.disks,
-                    **(_disk_fields(store.disks[row.number]) if row.number in store.disks else {}),
-                }
-                for row in self._store.disk_rows
-            ],
-        }
-
     async def status(self) -> dict[str, Any]:
         """What `/status` says."""
-        http = self.statistics()
+        seconds = time.monotonic() - self._started
         streams = self._streams.admission.statistics()
-        return {
-            "uptime_seconds": round(time.monotonic() - self._started, 3),
-            "http_bytes_sent": http.bytes_sent,
-            "http_connections": http.connections,
-            "http_accepted": http.accepted,
-            "http_refused": http.refused,
-            "streams": streams.streams,
-            "streams_rate": streams.rate,
-            "streams_admitted": streams.admitted,
-            "streams_refused": sum(streams.refused.values()),
-            **await self._store_status(),
-        }
+        # Who was given more to say here says it of all processes: that is what holds.
+        return http_status(seconds, self.statistics(), streams) | await self._store_status()
 
     def samples(self) -> list[Sample]:
         """What `/metrics` says of this process, beside what is in `/status`."""
         return [
             *samples_of_counts(self._counts.snapshot()),
             *self._streams.samples(),
+            Sample("vod_egress_waiting", self._streams.cap.waiting),
             Sample("vod_access_log_dropped_total", getattr(self._access_log, "dropped", 0)),
             Sample("vod_loop_lag_seconds", float(self._probe.worst_seconds)),
             Sample("vod_loop_late_total", self._probe.late),
         ]
 
+    def snapshot(self) -> dict[str, Any]:
+        """What this process did so far, as another one may sum it up; fit for JSON."""
+        http = self.statistics()
+        return {
+            "bytes_sent": http.bytes_sent,
+            "connections": http.connections,
+            "accepted": http.accepted,
+            "refused": http.refused,
+            "streamed_bytes": self._streams.streamed_bytes,
+            "dropped": getattr(self._access_log, "dropped", 0),
+            "waiting": self._streams.cap.waiting,
+            "late": self._probe.late,
+            "lag_seconds": self._probe.worst_seconds,
+            "answers": self._counts.snapshot(),
+        }
+
     async def _get_status(self, _: web.Request) -> web.Response:
         return web.json_response(await self.status(), dumps=_JSON)
 
     async def _get_metrics(self, _: web.Request) -> web.Response:
-        text = render([*samples_of_status(await self.status()), *self.samples()])
+        if self._metrics is not None:
+            text = await self._metrics()
+        else:
+            text = render([*samples_of_status(await self.status()), *self.samples()])
         return web.Response(body=text.encode(), headers={hdrs.CONTENT_TYPE: CONTENT_TYPE})
 
     async def _get_health(self, _: web.Request) -> web.Response:
@@ -450,10 +457,6 @@ class HttpServer:
         return not any(there.isdisjoint(group) for group in groups)
 
 
-def _disk_fields(statistics: Any) -> dict[str, int]:
-    return {name: getattr(statistics, name) for name in statistics.__dataclass_fields__}
-
-
 def _body_bytes(request: web.BaseRequest, response: web.StreamResponse | None) -> int:
     """How much of its body an answer has sent; of one that was cut short, None is enough."""
     sending, written = request.get(SENDING), request.get(WRITTEN)
@@ -470,18 +473,6 @@ def _body_bytes(request: web.BaseRequest, response: web.StreamResponse | None) -
 def _read_links(settings: ServeSettings) -> LinkPolicy:
     secrets = () if settings.link_secrets is None else read_secrets(settings.link_secrets)
     return LinkPolicy(secrets, required=settings.require_signed)
-
-
-def _read_tls(settings: ServeSettings) -> Tls | None:
-    certificate, key = settings.tls_cert, settings.tls_key
-    if certificate is None and key is None:
-        return None
-    if certificate is None or key is None:
-        raise ServeUsageError("TLS needs both: give --tls-cert and --tls-key")
-    url = settings.public_url
-    if url is not None and urlsplit(url).scheme != "https":
-        _log.warning("with TLS, viewers reach %s only if something before it speaks HTTP", url)
-    return Tls(certificate, key)
 
 
 @web.middleware

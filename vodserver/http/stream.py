@@ -339,7 +339,6 @@ class Streams:
             Sample("vod_streams", told.streams),
             Sample("vod_streams_rate_bytes", float(told.rate)),
             Sample("vod_streams_admitted_total", told.admitted),
-            Sample("vod_egress_waiting", self.cap.waiting),
         ]
         samples += [
             Sample("vod_streams_refused_total", count, (cause,))

@@ -1,12 +1,17 @@
 """TLS: a certificate and its key, and how they are replaced while the server runs."""
 
+import logging
 import os
 import ssl
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from vodserver.errors import TlsError
+from vodserver.errors import ServeUsageError, TlsError
+from vodserver.settings import ServeSettings
 
-__all__ = ["Tls"]
+__all__ = ["Tls", "read_tls"]
+
+_log = logging.getLogger(__name__)
 
 
 class Tls:
@@ -75,3 +80,21 @@ def _text(path: Path) -> str:
         return path.read_text("ascii", errors="replace")[:1_000_000]
     except OSError:
         return ""
+
+
+def read_tls(settings: ServeSettings) -> Tls | None:
+    """The certificate that the settings name, if they name one.
+
+    Raises:
+        ServeUsageError: they name only a half of it.
+        TlsError: it cannot be used.
+    """
+    certificate, key = settings.tls_cert, settings.tls_key
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise ServeUsageError("TLS needs both: give --tls-cert and --tls-key")
+    url = settings.public_url
+    if url is not None and urlsplit(url).scheme != "https":
+        _log.warning("with TLS, viewers reach %s only if something before it speaks HTTP", url)
+    return Tls(certificate, key)
