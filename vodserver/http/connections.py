@@ -11,10 +11,10 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from vodserver.errors import ReadError
-from vodserver.http.counted import CountedTransport
+from vodserver.http.counted import CountedTransport, keep_little_under_way
 from vodserver.http.fast import MAX_HEAD_BYTES, FastPath, FastRequest
 from vodserver.http.limits import AddressLimit
 from vodserver.http.sender import FilmSource, Pacer, Sending
@@ -23,8 +23,6 @@ from vodserver.store import Title
 __all__ = ["Gate", "HttpStatistics", "Timeouts"]
 
 _SWEEP_SECONDS: Final = 0.25
-_NOTSENT_LOWAT: Final = getattr(socket, "TCP_NOTSENT_LOWAT", None)
-_NOTSENT_BYTES: Final = 128 * 1024
 
 _FULL: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n"
@@ -251,7 +249,7 @@ class _Connection(asyncio.Protocol):
         plain = cast("asyncio.Transport", transport)
         self._transport = CountedTransport(plain, self._gate.count, self)
         self._deadline = self._loop.time() + self._gate.timeouts.header_seconds
-        _keep_little_under_way(transport.get_extra_info("socket"))
+        keep_little_under_way(transport.get_extra_info("socket"))
         peer = transport.get_extra_info("peername")
         self._peer = str(peer[0]) if isinstance(peer, tuple) else ""
         if self._gate.admit is not None:
@@ -489,14 +487,3 @@ class _Connection(asyncio.Protocol):
     def _next_if_idle(self) -> None:
         if self._sending is None and self._inner is None and self._transport is not None:
             self._next()
-
-
-def _keep_little_under_way(sock: Any) -> None:
-    """Have the kernel ask for more only when little waits to go out.
-
-    What it holds of a film beyond that is no use to the client, and out of the processor's caches
-    when its turn comes. Unlike a small send buffer this does not slow down long paths.
-    """
-    if sock is not None and _NOTSENT_LOWAT is not None:
-        with contextlib.suppress(OSError):
-            sock.setsockopt(socket.IPPROTO_TCP, _NOTSENT_LOWAT, _NOTSENT_BYTES)
