@@ -77,10 +77,10 @@ class Client:
         return pace.starvation(self.log[-1][0])
 
     def rates(self):
-        """Bytes in every second from the initial buffer on, looked at in steps of 0.1 s."""
+        """Bytes in every second once all initial buffers are there, looked at in steps of 0.1 s."""
         times = np.array([at for at, _ in self.log])
         total = np.concatenate(([0], np.cumsum([count for _, count in self.log])))
-        begin = self.log[0][0] + 1.0  # the initial buffer has gone out by then
+        begin = self.log[0][0] + 4.0
         starts = np.arange(begin, times[-1] - 1.0, 0.1)
         ends = total[np.searchsorted(times, starts + 1.0)]
         return ends - total[np.searchsorted(times, starts)]
