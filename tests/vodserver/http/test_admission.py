@@ -18,6 +18,7 @@ from vodserver.http.admission import (
     Ticket,
     disk_share,
 )
+from vodserver.model import DiskFigures, disk_streams
 
 SLOT = 5.0
 ACCESS, RATE = 0.017, 525e6 / 8  # the thesis's disks
@@ -52,7 +53,7 @@ def fill(admission, ask, situation, now=0.0, most=5000):
 
 def test_as_many_as_the_thesis_s_model_has_room_for():
     """N = D t_b r_d / (t_a r_d + r_c t_b), less the share that is kept back."""
-    model = 8 * SLOT * RATE / (ACCESS * RATE + DVD * SLOT)
+    model = disk_streams([DiskFigures(ACCESS, RATE)] * 8, DVD, SLOT)
     pairs = [{a, b} for a in range(8) for b in range(a)]
 
     tickets, refusal = fill(Admission(busy_most=1.0), stream(groups=pairs), Situation(facts(8)))
