@@ -1,6 +1,7 @@
 """Viewers that never stop asking, and check every byte: the load under which disks are lost."""
 
 import asyncio
+import contextlib
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,6 +79,9 @@ class Crowd:
         self._tasks = []
         self._clients = clients
         self._moved = asyncio.Event()
+        self._going = asyncio.Event()
+        self._going.set()
+        self._under_way = 0
 
     async def __aenter__(self):
         connector = aiohttp.TCPConnector(limit=0)
@@ -102,6 +106,17 @@ class Crowd:
                 self._moved.clear()
                 await self._moved.wait()
 
+    @contextlib.asynccontextmanager
+    async def paused(self, seconds=30.0):
+        """For so long no request is under way."""
+        self._going.clear()
+        async with asyncio.timeout(seconds):
+            while self._under_way:
+                self._moved.clear()
+                await self._moved.wait()
+        yield
+        self._going.set()
+
     async def _read_ranges(self, rng):
         while True:
             title, film = self._choose(rng)
@@ -119,6 +134,17 @@ class Crowd:
         return title, self._films[title]
 
     async def _read(self, title, film, begin, end):
+        await self._going.wait()
+        self._under_way += 1
+        try:
+            fault = await self._ask(title, film, begin, end)
+        finally:
+            self._under_way -= 1
+            self._moved.set()
+        if fault:
+            await asyncio.sleep(0.1)
+
+    async def _ask(self, title, film, begin, end):
         headers = {"Range": f"bytes={begin}-{end - 1}"}
         data = bytearray()
         fault = ""
@@ -138,10 +164,9 @@ class Crowd:
         if fault:
             self.load.failed_requests += 1
             self.load.faults = (*self.load.faults, f"{title} {begin}-{end}: {fault}")[:5]
-            await asyncio.sleep(0.1)
         else:
             self.load.requests += 1
-        self._moved.set()
+        return fault
 
     def _compare(self, film, at, part):
         wanted = film[at : at + len(part)]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vodserver.store.catalog import DiskRow
@@ -138,6 +138,7 @@ def test_which_disks_are_slow(seconds, before, slow):
     assert slow_disks(seconds, 4.0, slow_before=before) == slow
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.one_of(
