@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _SWEEPS: Final = 12  # of levelling the disks; few groups are still moving after four
-_SIGMAS: Final = 2.0
+_SIGMAS: Final = 3.0
 _LEAST_RETRY: Final = 1.0
 _MOST_RETRY: Final = 120.0
 _PLAIN_READ_BYTES: Final = 1 << 20

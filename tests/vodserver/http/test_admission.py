@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from vodserver.http.admission import (
@@ -307,6 +307,7 @@ def overfill(lab, admission, *, extents, seconds=SLOT, attempts=2000):
     dead=st.booleans(),
     seed=st.integers(0, 10_000),
 )
+@example(policy="random", shape=(8, 25e6 / 8), sick=3.0, dead=False, seed=1)
 @pytest.mark.slow
 def test_no_admitted_stream_starves(policy, shape, sick, dead, seed):
     """Whatever the placement and the rate, with one disk sick and perhaps one dead.
