@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import logging
 import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,8 @@ import click
 from toast.common.cli import RATE, SECONDS, print_json
 from toast.common.errors import UsageError
 from vodserver.cli.group import cli, json_option, store_option
+from vodserver.collector import settle_collector
+from vodserver.eventloop import new_loop
 from vodserver.http.access_log import FORMATS
 from vodserver.http.links import read_secrets, sign_path
 from vodserver.serve import Listening, serve
@@ -35,6 +36,13 @@ _FILE = click.Path(path_type=Path)
     default=_DEFAULTS.port,
     show_default=True,
     help="Port for HTTP; 0 takes any free one.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 256),
+    default=_DEFAULTS.workers,
+    show_default=True,
+    help="Processes that serve HTTP: as many as the cores that it may have.",
 )
 @click.option("--public-url", help="What viewers reach the server as.  [default: as bound]")
 @click.option(
@@ -121,6 +129,7 @@ def serve_command(store: Path, as_json: bool, **options: Any) -> None:
     logging.basicConfig(format="vodserver: %(message)s", level=logging.WARNING)
 
     def ready(listening: Listening) -> None:
+        settle_collector()
         if as_json:
             print_json({"event": "listening", **dataclasses.asdict(listening)})
             return
@@ -128,7 +137,7 @@ def serve_command(store: Path, as_json: bool, **options: Any) -> None:
         click.echo(f"serving {listening.titles} titles on {listening.url}{seed}; Ctrl-C stops")
 
     raise_open_files_limit()  # or strangers beyond the usual 1024 would be reset, not told 503
-    with open_store(store) as opened, asyncio.Runner(loop_factory=_new_loop) as runner:
+    with open_store(store) as opened, asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(
             _until_signal(
                 lambda stop: serve(opened, settings, ready=ready, stop=stop, hangup=_on_hangup)
@@ -195,19 +204,6 @@ def _on_hangup(act: Callable[[], None]) -> None:
     hangup = getattr(signal, "SIGHUP", None)
     if hangup is not None:
         asyncio.get_running_loop().add_signal_handler(hangup, act)
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    """The loop that is faster for small ranges, which is what viewers ask for: uvloop.
-
-    It gives 1.1 times the ranges of 64 KiB, and 0.9 to 1.0 times those of 1 MiB, as measured by
-    benchmarks/bench_http_ranges.py.
-    """
-    if sys.platform == "win32":
-        return asyncio.new_event_loop()
-    import uvloop  # noqa: PLC0415 - there is none for every platform
-
-    return uvloop.new_event_loop()
 
 
 async def _until_signal(run: Callable[[asyncio.Event], Any]) -> None:

@@ -208,7 +208,12 @@ class Sending:
         self._waiting = self._loop.create_task(what)
 
     async def _take_leave(self, pacer: Pacer, size: int) -> None:
-        await pacer.before(size)
+        try:
+            await pacer.before(size)
+        except Exception as error:  # noqa: BLE001 - else the connection would wait for ever
+            self._waiting = None
+            self._finish(error)
+            return
         self._leave = size
         self._waiting = None
         self._go()

@@ -258,6 +258,19 @@ def test_a_replica_that_is_cut_while_it_is_sent_ends_it(run):
     run(test)
 
 
+def test_a_pacer_that_fails_ends_it(run):
+    class Broken(Pacer):
+        async def before(self, count):
+            raise RuntimeError("no timetable")
+
+    async def test(line):
+        line.send(pacer=Broken())
+        assert isinstance(await line.wait(), RuntimeError)
+        assert not line.has_writer()
+
+    run(test)
+
+
 @pytest.mark.parametrize("waiting", ["client", "fetch", "pacer"])
 def test_a_connection_that_is_reset_ends_it_at_the_next_byte(run, waiting):
     async def test(line):

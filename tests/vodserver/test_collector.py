@@ -1,0 +1,44 @@
+"""The collector does not look at what is here to stay."""
+
+import gc
+import subprocess
+import sys
+
+import pytest
+
+from vodserver.collector import settle_collector
+
+
+@pytest.fixture
+def as_before():
+    thresholds = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
+
+
+@pytest.mark.usefixtures("as_before")
+def test_what_lives_when_the_server_is_ready_is_not_looked_at_again():
+    kept = [[] for _ in range(1000)]
+    settle_collector()
+
+    assert gc.get_freeze_count() > len(kept)
+    assert not any(each is kept for each in gc.get_objects())
+    assert gc.get_threshold()[2] > 100
+
+
+def test_garbage_in_circles_is_still_found():
+    code = (
+        "import gc, weakref\n"
+        "from vodserver.collector import settle_collector\n"
+        "settle_collector()\n"
+        "class Node: pass\n"
+        "node = Node(); node.itself = node; gone = weakref.ref(node); del node\n"
+        "for _ in range(50_000): [].append([])\n"
+        "keep = [[] for _ in range(100_000)]\n"
+        "print(gone() is None)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert run.stdout == "True\n"
