@@ -297,7 +297,11 @@ class Admission:
         self._count(ask, -1.0)
         for number, busy in after.items():
             worse = busy > before[number] + 1e-12
-            most = min(self._busy_most, 1.0 - _SIGMAS * math.sqrt(stray[number]))
+            disk, most = situation.disks[number], self._busy_most
+            if stray[number] > 1e-12:
+                # Few large reads stray further than a normal distribution says: two more of them.
+                one = disk_share(ask.rate, ask.read_bytes, disk.access_seconds, disk.rate)
+                most = min(most, 1.0 - _SIGMAS * math.sqrt(stray[number]) - 2 * one)
             if worse and busy > most:
                 return full
         return None
