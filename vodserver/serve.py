@@ -11,6 +11,7 @@ from vodserver.seed import Seed, SeedSettings
 from vodserver.settings import ServeSettings
 from vodserver.store import Store
 from vodserver.store.upkeep import Keeper, UpkeepSettings
+from vodserver.workers import Crew
 
 __all__ = ["Listening", "serve"]
 
@@ -63,7 +64,12 @@ async def serve(
     async def facts() -> dict[str, Any]:
         return {"url": http.public_url, "seed": await seed_status()}
 
-    http = HttpServer(store, settings, seed_status=seed_status)
+    # Several processes are needed only where one core is not enough.
+    http: HttpServer | Crew
+    if settings.workers == 1:
+        http = HttpServer(store, settings, seed_status=seed_status)
+    else:
+        http = Crew(store, settings, seed_status=seed_status)
     control = ControlServer(store, status=facts)
     keeper = Keeper(store, upkeep or UpkeepSettings())
     await http.start()

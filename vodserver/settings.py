@@ -20,6 +20,9 @@ class ServeSettings:
     """What viewers reach the server as, for the URLs in answers and torrents; by default
     http://<address>:<port> as bound."""
 
+    workers: int = 1
+    """Processes that serve HTTP: with 1 the main process does it itself."""
+
     trackers: tuple[str, ...] = ()
     """Announce URLs that torrents carry and the seed announces to."""
 

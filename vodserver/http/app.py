@@ -41,7 +41,7 @@ from vodserver.http.stream import (
     check_settings,
     send_stream,
 )
-from vodserver.http.tls import Tls, read_tls
+from vodserver.http.tls import read_tls
 from vodserver.settings import ServeSettings
 from vodserver.store import Title
 from vodserver.torrent import compose_torrent

@@ -101,6 +101,19 @@ class Resident:
         if self.sources.get(key) == number:
             del self.sources[key]
 
+    def forget_title(self, title: Title, now: Title | None = None) -> None:
+        """Replicas of a title are not where they were: let go of them, so that their files can go.
+
+        Args:
+            title: as it was.
+            now: as it is; None if it was removed.
+        """
+        for extent in title.extents:
+            kept = () if now is None else now.extents[extent.number].disks
+            for number in extent.disks:
+                if number not in kept:
+                    self.forget((title.folder, extent.number), number)
+
     def _ready_on(
         self, number: int, folder: str, extent: Extent, begin: int, stop: int
     ) -> Ready | None:

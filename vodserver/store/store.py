@@ -124,16 +124,19 @@ class Store:
 
     def include(self, title: Title) -> None:
         """Take notice of a title that was just committed to the catalog, or changed there."""
-        known = title.id in self._titles
+        known = self._titles.get(title.id)
+        if known is not None:
+            self._resident.forget_title(known, title)
         self._titles[title.id] = title
         self._ids[title.folder] = title.id
-        self._tell(TitleChanged(title) if known else TitleAdded(title))
+        self._tell(TitleAdded(title) if known is None else TitleChanged(title))
 
     def exclude(self, title_id: str) -> None:
         """Take notice of a title that was just removed from the catalog."""
         title = self._titles.pop(title_id, None)
         if title is not None:
             self._ids.pop(title.folder, None)
+            self._resident.forget_title(title)
             self._tell(TitleRemoved(title))
 
     def subscribe(self, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
@@ -157,6 +160,11 @@ class Store:
     def load(self, number: int) -> DiskLoad | None:
         """What a disk has to do; None if it is not there or does not answer."""
         return self._array.load(number)
+
+    def is_paged(self, number: int) -> bool:
+        """Whether what is read from a disk is in the kernel's page cache then."""
+        disk = self._array.disk(number)
+        return disk is not None and disk.paged
 
     def attach_disk(self, row: DiskRow, path: Path) -> None:
         """Begin to use a disk that was added to the catalog, or that is there again."""
