@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from vodserver.errors import ReadError
-from vodserver.http.counted import CountedTransport, keep_little_under_way
+from vodserver.http.counted import CountedTransport, HttpStatistics, keep_little_under_way
 from vodserver.http.fast import MAX_HEAD_BYTES, FastPath, FastRequest
 from vodserver.http.limits import AddressLimit
-from vodserver.http.sender import FilmSource, Pacer, Sending
+from vodserver.http.sender import FilmSource, Pacer, Sending, send_at_once
 from vodserver.store import Title
 
 __all__ = ["Gate", "HttpStatistics", "Timeouts"]
@@ -43,23 +43,6 @@ class Timeouts:
     header_seconds: float
     keepalive_seconds: float
     send_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class HttpStatistics:
-    """What the HTTP side did since it started.
-
-    Attributes:
-        bytes_sent: headers and contents handed to the network and not lost with a connection.
-        connections: open now.
-        accepted: connections let in so far.
-        refused: connections turned away because there were too many.
-    """
-
-    bytes_sent: int
-    connections: int
-    accepted: int
-    refused: int
 
 
 class Gate:
@@ -432,14 +415,25 @@ class _Connection(asyncio.Protocol):
             return
         del self._buffer[:end]
         self._request, self._sent, self._began = request, 0, self._loop.time()
-        self._deadline = self._began + self._gate.timeouts.send_seconds
+        title, at, head = request.title, request.start, request.head
+        stop = min(request.end, at + self._gate.chunk_bytes)
+        try:
+            headed, sent = send_at_once(source, title, at, stop, sock=sock, head=head)
+        except OSError as error:
+            self._done(error)
+            return
+        self._count(headed + sent)
+        at += sent
+        if at == request.end:
+            self._done(None)
+            return
         self._sending = Sending(
             source,
-            request.title,
-            request.start,
+            title,
+            at,
             request.end,
             sock=sock,
-            head=request.head,
+            head=head[headed:],
             chunk_bytes=self._gate.chunk_bytes,
             count=self._count,
             done=self._done,
@@ -452,10 +446,13 @@ class _Connection(asyncio.Protocol):
         self._sent += sent
         self._deadline = self._loop.time() + self._gate.timeouts.send_seconds
 
-    def _observe(self) -> None:
+    def _observe(self) -> float:
+        """Tell of the answer that is over; the time now."""
+        now = self._loop.time()
         if self._gate.observe is not None and self._request is not None:
             film = max(self._sent - len(self._request.head), 0)
-            self._gate.observe(self._request, self._peer, film, self._loop.time() - self._began)
+            self._gate.observe(self._request, self._peer, film, now - self._began)
+        return now
 
     def _done(self, error: Exception | None) -> None:
         """An answer is through, or cannot go on."""
@@ -472,11 +469,11 @@ class _Connection(asyncio.Protocol):
             self._observe()
             self._transport.abort()
             return
-        self._observe()
+        now = self._observe()
         if self._ends or self._gate.closing:
             self._transport.close()
             return
-        self._deadline = self._loop.time() + self._gate.timeouts.keepalive_seconds
+        self._deadline = now + self._gate.timeouts.keepalive_seconds
         if not self._reading:
             self._reading = True
             self._transport.resume_reading()

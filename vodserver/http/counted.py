@@ -5,15 +5,33 @@ import contextlib
 import socket
 import struct
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["CountedTransport", "keep_little_under_way"]
+__all__ = ["CountedTransport", "HttpStatistics", "keep_little_under_way"]
 
 _NOTSENT_LOWAT: Final = getattr(socket, "TCP_NOTSENT_LOWAT", None)
 _NOTSENT_BYTES: Final = 128 * 1024
 _TCP_INFO: Final = getattr(socket, "TCP_INFO", None)
 _BYTES_ACKED: Final = 120  # offset of tcpi_bytes_acked in struct tcp_info (Linux 4.1 and later)
 _TCP_INFO_BYTES: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class HttpStatistics:
+    """What the HTTP side did since it started.
+
+    Attributes:
+        bytes_sent: headers and contents handed to the network and not lost with a connection.
+        connections: open now.
+        accepted: connections let in so far.
+        refused: connections turned away because there were too many.
+    """
+
+    bytes_sent: int
+    connections: int
+    accepted: int
+    refused: int
 
 
 class CountedTransport:

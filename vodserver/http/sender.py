@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from vodserver.errors import ReadError
 from vodserver.store import Ready, Title
 
-__all__ = ["FilmSource", "Pacer", "Sending"]
+__all__ = ["FilmSource", "Pacer", "Sending", "send_at_once"]
 
 _MORE: Final = getattr(socket, "MSG_MORE", 0)
 
@@ -57,6 +57,40 @@ class Pacer(Protocol):
     def sent(self, count: int) -> None:
         """So many went."""
         ...
+
+
+def send_at_once(
+    source: FilmSource, title: Title, start: int, end: int, *, sock: socket.socket, head: bytes
+) -> tuple[int, int]:
+    """Send an answer as far as it goes in one go: most small ones go whole, and need no `Sending`.
+
+    Args:
+        source: where the film is.
+        title: which film.
+        start: first byte.
+        end: one past the last.
+        sock: where to, not blocking.
+        head: what stands before it.
+
+    Returns:
+        How many bytes of the head went, and how many of the film.
+
+    Raises:
+        OSError: the connection is gone.
+    """
+    ready = source.ready(title, start, end)
+    if ready is None or ready.file is None:
+        return 0, 0
+    headed = 0
+    try:
+        headed = sock.send(head, _MORE)
+        if headed < len(head):
+            return headed, 0
+        sent = os.sendfile(sock.fileno(), ready.file.fd, ready.offset, ready.size)
+    except BlockingIOError:
+        return headed, 0
+    source.note_resident(ready.disk, sent)
+    return headed, sent
 
 
 class Sending:

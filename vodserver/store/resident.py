@@ -5,7 +5,7 @@ What is kept here only says where to look first.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from vodserver.errors import DiskError
 from vodserver.store.disks import Disk, ExtentKey
@@ -16,8 +16,7 @@ from vodserver.store.rows import Extent, Title
 __all__ = ["Ready", "Resident", "part_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(NamedTuple):
     """A part of a film that can be sent now, verified.
 
     Attributes:
