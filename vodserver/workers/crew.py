@@ -255,6 +255,7 @@ class _Member:
             try:
                 process = await asyncio.create_subprocess_exec(
                     sys.executable,
+                    "-P",  # never a module that lies in the directory that we were started in
                     "-m",
                     "vodserver.workers.process",
                     str(theirs.fileno()),

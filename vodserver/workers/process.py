@@ -15,6 +15,7 @@ import sys
 from typing import Any, Final
 
 from toast.common.errors import ToastError, UsageError
+from vodserver.collector import settle_collector
 from vodserver.errors import ChannelError
 from vodserver.eventloop import new_loop
 from vodserver.http import HttpServer
@@ -122,6 +123,7 @@ class Worker:
         )
         await self._http.start()
         http = self._http
+        settle_collector()
         self._channel.tell(
             "listening", address=http.address, url=http.url, public_url=http.public_url
         )
