@@ -97,8 +97,10 @@ class Memory:
             entry.resident = 0
             entry.asked = now
         bits = _bits(begin, stop)
-        if entry.resident & bits != bits:
-            low, high = _spans(begin, stop, size)
+        unknown = bits & ~entry.resident
+        if unknown:
+            low = ((unknown & -unknown).bit_length() - 1) * SUM_SPAN
+            high = min(unknown.bit_length() * SUM_SPAN, size)
             if not file.in_memory(low, high):
                 entry.verified &= ~bits
                 return None

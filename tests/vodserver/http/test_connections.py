@@ -1,6 +1,7 @@
 """Who may connect, how long they may dawdle, and what was sent to them."""
 
 import asyncio
+import socket
 
 import pytest
 
@@ -111,3 +112,21 @@ async def test_a_server_that_stops_closes_its_connections(store, serving, connec
 
     assert await asyncio.wait_for(client.reader.read(), 5) == b""
     assert server.statistics().connections == 0
+
+
+async def test_on_a_short_path_little_of_a_film_is_under_way(endless, serving, connect):
+    """Half a megabyte in our kernel, and what the client's takes; not what theirs would grow to."""
+    store, film = endless
+    server = await serving(store)
+    client = await connect(server, limit=1024)
+    client.writer.write(b"GET /titles/clock/content HTTP/1.1\r\nHost: x\r\n\r\n")
+    await client.reader.readexactly(1000)
+    sent = -1
+    while sent != server.statistics().bytes_sent:
+        sent = server.statistics().bytes_sent
+        await asyncio.sleep(0.05)
+
+    peer = client.writer.get_extra_info("sockname")
+    (ours,) = (c for c in server._gate._open if c._peer == peer[0])
+    assert ours.own_socket().getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 512 * 1024
+    assert film.read_bytes < 16_000_000
