@@ -103,7 +103,7 @@ def add_command(store: Path, film: Path, name: str | None, restart: bool, as_jso
 @click.argument("title")
 @json_option
 def remove_command(store: Path, title: str, as_json: bool) -> None:
-    """Remove TITLE from the store, with its files; while it is served, too.
+    """Remove TITLE from the store, also while it is served.
 
     \b
     Example:
@@ -130,7 +130,9 @@ def remove_command(store: Path, title: str, as_json: bool) -> None:
 def fsck_command(
     context: click.Context, store: Path, deep: bool, repair: bool, as_json: bool
 ) -> None:
-    """Compare the catalog with the disks; exit code 1 if problems are left.
+    """Compare the catalog with the disks.
+
+    The exit code is 1 if problems are left.
 
     \b
     Example:

@@ -168,3 +168,12 @@ async def ticks(count=3):
     """Let tasks that were just made, or woken, run."""
     for _ in range(count):
         await asyncio.sleep(0)
+
+
+ALL = BIG
+MIDDLE = 20 * SUM_SPAN
+
+
+def log(rig, number):
+    """What a disk of a rig was asked for: offsets and lengths."""
+    return [(offset, length) for _, offset, length, _ in rig.disks[number].log]
