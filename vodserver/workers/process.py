@@ -59,11 +59,12 @@ class Worker:
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             if not self._terms.done():
                 return
+            if self._store is None:
+                return
             try:
-                await self._start(self._terms.result())
+                await self._start(self._store, self._terms.result())
             except ToastError as error:
-                usage = isinstance(error, UsageError)
-                self._channel.tell("failed", message=str(error), usage=usage)
+                self._fail(error)
                 return
             telling = asyncio.create_task(self._tell_counts())
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -91,12 +92,16 @@ class Worker:
         if what == "terms":
             terms = Terms.from_json(args)
             # Read here: whatever changes later is news that comes after this.
-            self._store = RemoteStore(
-                terms.store, disks=terms.disks, bad=set(terms.bad), channel=self._channel
-            )
+            try:
+                self._store = RemoteStore(
+                    terms.store, disks=terms.disks, bad=set(terms.bad), channel=self._channel
+                )
+            except ToastError as error:
+                self._fail(error)
             self._terms.set_result(terms)
             return
-        assert self._store is not None, "terms come first"
+        if self._store is None:
+            return  # it could not be opened, and we are about to end
         match what:
             case "title":
                 self._store.renew(args["id"])
@@ -111,10 +116,13 @@ class Worker:
             case _:
                 raise ChannelError(f"the main process tells '{what}', which means nothing")
 
-    async def _start(self, terms: Terms) -> None:
-        assert self._store is not None
+    def _fail(self, error: ToastError) -> None:
+        usage = isinstance(error, UsageError)
+        self._channel.tell("failed", message=str(error), usage=usage)
+
+    async def _start(self, store: RemoteStore, terms: Terms) -> None:
         self._http = HttpServer(
-            self._store,
+            store,
             terms.settings,
             status=self._status,
             metrics=self._metrics,

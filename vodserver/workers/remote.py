@@ -177,7 +177,11 @@ class RemoteStore:
                 return None  # it went meanwhile
         low = begin // SUM_SPAN * SUM_SPAN
         high = min(-(-stop // SUM_SPAN) * SUM_SPAN, extent.size)
-        self._resident.bad.discard((*key, disk))  # it was just read, and is right here
+        if file is not None:
+            high = (
+                low  # who wrote to it before it was open here, nobody would notice: look ourselves
+            )
+        self._resident.bad.discard((*key, disk))  # it was just read, and was right there
         self._resident.learn(key, disk, low, high, file)
         return self._resident.ready(folder, extent, begin, stop)
 

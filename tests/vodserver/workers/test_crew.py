@@ -170,6 +170,24 @@ async def test_streams_are_admitted_for_all_workers_together(home):
             await until(lambda: admission.statistics().streams == 0)
 
 
+async def test_it_closes_in_time_while_streams_run(home):
+    """By the workers themselves: what they sent to the last is known."""
+    with home.open() as store:
+        crew = Crew(store, ServeSettings(port=0, workers=2, shutdown_seconds=0.5))
+        await crew.start()
+        async with fresh(crew.url) as http:
+            answers = [await http.get("/titles/clock/stream") for _ in range(4)]
+            assert {answer.status for answer in answers} == {200}
+            began = asyncio.get_running_loop().time()
+            await crew.close()
+            assert asyncio.get_running_loop().time() - began < 2.0
+            for answer in answers:
+                answer.close()
+        told = crew.office.tally.total()
+        assert (told.accepted, told.connections) == (4, 0)
+        assert told.bytes_sent > 4 * 5 * home.title.film_bytes / home.title.duration * 0.9
+
+
 async def test_a_port_that_is_taken_is_refused_and_nothing_is_started(home):
     with home.open() as store, socket.create_server(("127.0.0.1", 0)) as taken:
         crew = Crew(store, ServeSettings(port=taken.getsockname()[1], workers=2))

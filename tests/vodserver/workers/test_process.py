@@ -131,6 +131,15 @@ async def test_what_it_cannot_do_it_says_in_a_line(pristine, worker):
     assert await ended(process, 5) == (0, "")
 
 
+async def test_a_store_that_it_cannot_open_it_says_in_a_line(pristine, worker, tmp_path):
+    process, channel, main = await worker()
+    channel.tell("terms", **terms(pristine) | {"store": str(tmp_path)})
+    channel.tell("title", id="clock")
+
+    assert "there is no store" in (await main.next("failed"))["message"]
+    assert await ended(process, 5) == (0, "")
+
+
 async def test_no_file_of_the_main_process_is_open_in_it(pristine, worker):
     """Above all not the store's lock, which would outlive the main process."""
     with pristine.open():
