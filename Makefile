@@ -32,7 +32,7 @@ evidence: $(READY) ## every figure that the documents state, in full size; resum
 	$(BIN)/toast-lab evidence $(ARGS)
 
 bench: $(READY) ## speed, each beside its baseline
-	@for b in benchmarks/bench_*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
+	@for b in $(filter-out benchmarks/bench_server.py,$(wildcard benchmarks/bench_*.py)); do echo "== $$b"; $(BIN)/python $$b || exit 1; done
 
 bench-server: $(READY) ## the VoD server beside nginx on the same core (ARGS="--quick --sizes 64k")
 	@$(BIN)/python benchmarks/bench_server.py $(ARGS)
