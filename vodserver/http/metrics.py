@@ -46,6 +46,8 @@ class Metric:
 
 METRICS: Final[dict[str, Metric]] = {
     "vod_uptime_seconds": Metric("gauge", "Since the server was started."),
+    "vod_workers": Metric("gauge", "Processes that serve HTTP; absent where the main one does."),
+    "vod_workers_lost_total": Metric("counter", "Those that ended though nobody wanted it."),
     "vod_titles": Metric("gauge", "Films in the store."),
     "vod_bad_replicas": Metric("gauge", "Replicas known to be missing, short or rotten."),
     "vod_http_sent_bytes_total": Metric("counter", "Headers and contents given to the network."),

@@ -244,6 +244,7 @@ class _Member:
                 if loop.time() - began >= _GOOD_SECONDS
                 else min(pause * 2, _MOST_PAUSE_SECONDS)
             )
+            self._crew.office.lost += 1
             _log.warning("a worker %s; another one is started in %.1f s", how, pause)
             await asyncio.sleep(pause)
 

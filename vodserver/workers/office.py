@@ -56,6 +56,8 @@ class Office:
             streamed_bytes=lambda: self.tally.streamed_bytes,
         )
         self.probe = LoopProbe()
+        self.lost = 0
+        """Workers that ended though nobody wanted it."""
         self._seed_status = seed_status
         self._started = time.monotonic()
 
@@ -77,6 +79,8 @@ class Office:
                 *samples_of_status(await self.status()),
                 *samples_of_counts(total.answers),
                 *self.streams.samples(),
+                Sample("vod_workers", self.tally.workers),
+                Sample("vod_workers_lost_total", self.lost),
                 Sample("vod_egress_waiting", total.waiting),
                 Sample("vod_access_log_dropped_total", total.dropped),
                 Sample("vod_loop_lag_seconds", float(lag)),

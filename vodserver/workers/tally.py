@@ -90,6 +90,11 @@ class Tally:
         return total
 
     @property
+    def workers(self) -> int:
+        """How many there are now, of those that have told something."""
+        return len(self._now)
+
+    @property
     def bytes_sent(self) -> int:
         """What all sent so far."""
         return sum(counts.bytes_sent for counts in self._each())

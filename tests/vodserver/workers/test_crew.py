@@ -146,6 +146,7 @@ async def test_a_worker_that_is_killed_is_replaced_and_what_it_sent_stays_counte
                 assert len(await answer.read()) == home.title.film_bytes
             await until(lambda: len(crew.pids) == 2 and len(crew.office.tally._now) == 2)
             assert other in crew.pids
+            assert crew.office.lost == 1
             await asyncio.sleep(0.5)
             async with http.get("/status") as answer:
                 status = await answer.json()

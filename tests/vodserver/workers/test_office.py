@@ -47,6 +47,7 @@ async def test_metrics_are_of_all_workers(home, staff):
     )
     assert lines['vod_http_responses_total{route="/titles",status="200"}'] == "2"
     assert lines["vod_egress_waiting"] == "7"
+    assert (lines["vod_workers"], lines["vod_workers_lost_total"]) == ("2", "0")
     assert lines["vod_egress_cap_bytes"] == "1000000.0"
     assert float(lines["vod_loop_lag_seconds"]) == 0.5
     assert lines["vod_http_sent_bytes_total"] == "1000"
