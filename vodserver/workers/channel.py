@@ -111,6 +111,11 @@ class Channel:
         with contextlib.suppress(ConnectionError):
             await self._writer.drain()
 
+    async def abort(self) -> None:
+        """End, whatever the other end has not taken yet."""
+        self._writer.transport.abort()
+        await self.close()
+
     async def close(self) -> None:
         """Send what was told, and end."""
         with contextlib.suppress(ConnectionError, asyncio.CancelledError):

@@ -33,6 +33,9 @@ _START_SECONDS: Final = 30.0
 _SLACK_SECONDS: Final = 1.5
 """Beyond what connections get to end: for the worker to end itself."""
 
+_SILENT_SECONDS: Final = 30.0
+"""A worker that tells nothing for so long hangs: it has to tell its counts four times a second."""
+
 _LEAST_PAUSE_SECONDS: Final = 0.1
 _MOST_PAUSE_SECONDS: Final = 10.0
 _GOOD_SECONDS: Final = 10.0
@@ -170,6 +173,21 @@ def _nothing() -> None:
     """No subscription is there to be ended."""
 
 
+async def _closes(channel: Channel, desk: Desk) -> bool:
+    """Wait until a channel is closed; False if it is not, but nobody speaks at its other end."""
+    loop = asyncio.get_running_loop()
+    heard, at = desk.heard, loop.time()
+    while not channel.closed.is_set():
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_SILENT_SECONDS / 4):
+                await channel.closed.wait()
+        if desk.heard != heard:
+            heard, at = desk.heard, loop.time()
+        elif loop.time() - at > _SILENT_SECONDS and not channel.closed.is_set():
+            return False
+    return True
+
+
 class _Member:
     """One place in the crew: a process, and the next one when it has died."""
 
@@ -282,7 +300,8 @@ class _Member:
             channel.tell("terms", **crew.terms(self._settings).to_json())
             channel.start(desk)
             try:
-                await channel.closed.wait()
+                if not await _closes(channel, desk):
+                    return "says nothing any more"
                 async with asyncio.timeout(_SLACK_SECONDS):
                     code = await process.wait()
             except TimeoutError:
@@ -290,7 +309,7 @@ class _Member:
             finally:
                 self._channel = None
                 desk.close()
-                await channel.close()
+                await channel.abort()
             return f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         finally:
             self.pid = None

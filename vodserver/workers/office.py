@@ -110,6 +110,8 @@ class Desk:
         failed: Callable[[dict[str, Any]], None],
     ) -> None:
         self._office = office
+        self.heard = 0
+        """How many messages came from the worker."""
         self._number = number
         self._channel = channel
         self._listening = listening
@@ -130,6 +132,7 @@ class Desk:
         Raises:
             ToastError: it has no answer.
         """
+        self.heard += 1
         match what:
             case "fetch":
                 return await self._fetch(**args)
@@ -151,6 +154,7 @@ class Desk:
         Raises:
             ChannelError: there is no such news.
         """
+        self.heard += 1
         match what:
             case "counts":
                 self._count(args)

@@ -134,6 +134,15 @@ async def test_news_told_before_closing_arrives(ends):
     assert len(clerk.heard) == 100
 
 
+async def test_to_abort_does_not_wait_for_an_end_that_takes_nothing(join):
+    ours, _ = await join()
+    for _ in range(50):
+        ours.tell("much", text="x" * 100_000)
+
+    async with asyncio.timeout(5):
+        await ours.abort()
+
+
 @pytest.mark.parametrize(
     "wire",
     [

@@ -15,6 +15,7 @@ import pytest
 
 from tests.vodserver.workers.conftest import drop_caches, replicas_of
 from vodserver.errors import ServeError, ServeUsageError
+from vodserver.serve import serve
 from vodserver.settings import ServeSettings
 from vodserver.store import add_film
 from vodserver.store.removal import remove_title
@@ -152,6 +153,38 @@ async def test_a_worker_that_is_killed_is_replaced_and_what_it_sent_stays_counte
                 status = await answer.json()
             sent = status["http_bytes_sent"] - before
             assert home.title.film_bytes < sent < home.title.film_bytes + 1000
+
+
+async def test_a_worker_that_hangs_is_replaced(home, monkeypatch, caplog):
+    """Stopped, it keeps its socket and the connections that the kernel deals to it."""
+    monkeypatch.setattr("vodserver.workers.crew._SILENT_SECONDS", 1.0)
+    with home.open() as store:
+        async with crew_of(store) as crew:
+            victim, other = crew.pids
+            os.kill(victim, signal.SIGSTOP)
+            await until(lambda: len(crew.pids) == 2 and victim not in crew.pids)
+            assert other in crew.pids
+            assert not is_there(victim)
+            await until(lambda: len(crew.office.tally._now) == 2)
+    assert "says nothing any more" in caplog.text
+
+
+async def test_seed_and_workers_serve_one_store(home):
+    """As `serve` starts them: the seed is the main process's, and any worker tells of it."""
+    stop, listening = asyncio.Event(), asyncio.get_running_loop().create_future()
+    with home.open() as store:
+        settings = ServeSettings(host="127.32.7.1", port=0, workers=2)
+        task = asyncio.create_task(serve(store, settings, ready=listening.set_result, stop=stop))
+        told = await listening
+        assert told.url.startswith("http://127.32.7.1:")
+        assert told.seed_port > 0
+        async with fresh(told.url) as http:
+            for _ in range(6):
+                async with http.get("/status") as answer:
+                    status = await answer.json()
+                assert status["seed"]["port"] == told.seed_port
+        stop.set()
+        await task
 
 
 async def test_streams_are_admitted_for_all_workers_together(home):
