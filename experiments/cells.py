@@ -234,6 +234,12 @@ CELLS: Final[tuple[Cell, ...]] = (
         (*_FULL, "tests/lab/test_streams.py"),
         (*_ALL_PASS, *_none("stream_wrong_films", "stream_starvation_incidents")),
     ),
+    Cell(
+        "workers",
+        "several processes on one port, one that reads the disks",
+        (*_FULL, "tests/lab/test_workers.py"),
+        _ALL_PASS,
+    ),
 )
 """All that must be shown, in the order in which it is obtained."""
 
