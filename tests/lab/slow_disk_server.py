@@ -12,7 +12,6 @@ the interpreter (ours), but also what a hypervisor takes, which no program is to
 
 import asyncio
 import contextlib
-import gc
 import json
 import os
 import sys
@@ -22,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from vodserver.collector import settle_collector
 from vodserver.http import HttpServer
 from vodserver.settings import ServeSettings
 from vodserver.store import open_store
@@ -98,9 +98,7 @@ async def main(store_path, slow, delay, paged):
     with open_store(store_path, make_disk=make_disk) as store:
         server = HttpServer(store, ServeSettings(port=0, http_connections=200))
         await server.start()
-        # A full collection over what start-up left takes longer than the stall looked for.
-        gc.collect()
-        gc.freeze()
+        settle_collector()
         say(server.url)
         probe = Probe()
         probing = asyncio.create_task(probe.run())

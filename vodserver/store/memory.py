@@ -6,9 +6,7 @@ has to be verified again after it was found to have gone.
 """
 
 import resource
-import time
 from collections import OrderedDict
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -23,24 +21,17 @@ _OPEN_FILES: Final = 4096
 _SHARE: Final = 4
 """One in so many of the files that may be open here, connections and all, is a replica."""
 
-_TRUSTED_SECONDS: Final = 0.1
-"""What the kernel said is believed for so long: asking costs as much as sending 64 KiB. A page that
-goes in that time makes one sendfile(2) wait for the disk; a file that is removed is still whole."""
-
 
 class _Entry:
-    """A replica; its sets of spans are bits, the first span the lowest."""
+    """A replica, and which of its spans are verified: one bit for each, the first the lowest."""
 
-    __slots__ = ("asked", "file", "resident", "stamp", "verified")
+    __slots__ = ("file", "stamp", "verified")
 
     def __init__(self, file: OpenFile) -> None:
         self.file = file
         self.verified = 0
-        self.resident = 0
         self.stamp: int | None = file.opened_stamp
         """When the file had been changed last, before what is verified was verified."""
-        self.asked = float("-inf")
-        """Since when the kernel is believed about those that are resident."""
 
 
 class Memory:
@@ -51,14 +42,10 @@ class Memory:
     Args:
         open_files: most replicas open at a time; the one that was used least recently goes. By
             default 4096, or a quarter of what this process may have open, if that is less.
-        clock: seconds, monotonic.
     """
 
-    def __init__(
-        self, open_files: int | None = None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, open_files: int | None = None) -> None:
         self._most = open_files
-        self._clock = clock
         self._entries: OrderedDict[tuple[ExtentKey, int], _Entry] = OrderedDict()
 
     def ready(
@@ -90,21 +77,12 @@ class Memory:
         if stamp != entry.stamp:
             # Somebody wrote into the file: what was right in memory may be so no more.
             entry.stamp = stamp
-            entry.verified = entry.resident = 0
-        now = self._clock()
-        if now - entry.asked > _TRUSTED_SECONDS:
-            self._entries.move_to_end((key, disk))
-            entry.resident = 0
-            entry.asked = now
+            entry.verified = 0
+        self._entries.move_to_end((key, disk))
         bits = _bits(begin, stop)
-        unknown = bits & ~entry.resident
-        if unknown:
-            low = ((unknown & -unknown).bit_length() - 1) * SUM_SPAN
-            high = min(unknown.bit_length() * SUM_SPAN, size)
-            if not file.in_memory(low, high):
-                entry.verified &= ~bits
-                return None
-            entry.resident |= bits
+        if not file.in_memory(begin, stop):
+            entry.verified &= ~bits
+            return None
         if entry.verified & bits != bits:
             low, high = _spans(begin, stop, size)
             data = file.read_now(low, high)
@@ -137,9 +115,7 @@ class Memory:
             limit = self._limit()
             while len(self._entries) > limit:
                 self._entries.popitem(last=False)
-        bits = _bits(low, high)
-        entry.verified |= bits
-        entry.resident |= bits
+        entry.verified |= _bits(low, high)
 
     def has(self, key: ExtentKey, disk: int) -> bool:
         """Whether the replica is open here."""

@@ -17,13 +17,6 @@ DATA = b"".join(bytes([65 + n]) * SUM_SPAN for n in range(4))[:SIZE]
 SUMS = sums_of(DATA)
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / "replica"
@@ -34,13 +27,8 @@ def path(tmp_path):
 
 
 @pytest.fixture
-def clock():
-    return Clock()
-
-
-@pytest.fixture
-def memory(clock):
-    return Memory(8, clock)
+def memory():
+    return Memory(8)
 
 
 def ready(memory, begin=0, stop=1, disk=0):
@@ -97,29 +85,16 @@ def test_rot_in_memory_is_never_verified(memory, path):
     assert verified(memory) == "0b1"
 
 
-def test_what_was_evicted_is_not_ready_and_is_verified_anew(memory, path, clock):
+def test_what_was_evicted_is_not_ready_and_is_verified_anew(memory, path):
     touch(path)
     memory.learn(KEY, 0, 0, SIZE, OpenFile(path))
     evict(path)
-    clock.now += 1.0
 
     assert ready(memory, 0, SIZE) is None
     assert verified(memory) == "0b0"
     touch(path)
     assert ready(memory, 0, 10) is not None
     assert verified(memory) == "0b1"
-
-
-def test_what_the_kernel_said_is_believed_for_a_moment_only(memory, path, clock):
-    touch(path)
-    memory.learn(KEY, 0, 0, SIZE, OpenFile(path))
-    assert ready(memory) is not None
-    evict(path)
-
-    clock.now += 0.05
-    assert ready(memory) is not None
-    clock.now += 0.06
-    assert ready(memory) is None
 
 
 @pytest.mark.parametrize("change", ["removed", "replaced", "cut", "written", "linked, replaced"])
@@ -182,12 +157,11 @@ def maps():
     return Path("/proc/self/maps").read_text().count("replica")
 
 
-def test_the_least_recently_used_replica_is_closed(memory, path, clock):
+def test_the_least_recently_used_replica_is_closed(memory, path):
     touch(path)
     before = open_files()
     for disk in range(8):
         memory.learn(KEY, disk, 0, SIZE, OpenFile(path))
-    clock.now += 1.0
     assert ready(memory, disk=0) is not None
     memory.learn(KEY, 8, 0, SIZE, OpenFile(path))
 

@@ -6,7 +6,6 @@ import logging
 import os
 import shutil
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -250,7 +249,6 @@ async def test_a_replica_that_is_removed_is_never_sent_from_memory(home):
         assert store.ready(home.title, 0, 1000) is not None
         for copy in (0, 1):
             home.replica(0, copy).unlink()
-        store._memory._clock = lambda: time.monotonic() + 1  # the kernel is asked anew
 
         assert store.ready(home.title, 0, 1000) is None
         with pytest.raises(ReadError):
