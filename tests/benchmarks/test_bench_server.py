@@ -182,7 +182,7 @@ def test_a_program_has_ended_when_its_block_is_left(tmp_path):
         "import os, time\n"
         "child = os.fork()\n"
         "if not child:\n"
-        "    end = time.process_time() + 0.05\n"
+        "    end = time.process_time() + 0.2\n"
         "    while time.process_time() < end: pass\n"
         "    print('ready', os.getpid(), flush=True)\n"
         "time.sleep(60)\n"

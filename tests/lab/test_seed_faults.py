@@ -134,7 +134,7 @@ async def test_peers_of_the_seed_do_not_notice_that_replicas_fail(
         finally:
             await seed.close()
             bring_back(store)
-    give_back(backup)
+            give_back(backup)
     source = film.read_bytes()
     found = {
         "peers_dropped": sum(each.dropped for each in clients),
@@ -172,9 +172,15 @@ async def download(seed, store, title, folder, harm):
             while ready < PEERS:
                 if not harmed and min(each.part for each in clients) > 0.25:
                     harmed = True
+                    # Rot that is read before anybody has found it goes out, and peers ban whom it
+                    # comes from: what is shown here is what happens once it was found.
+                    if harm is rot:
+                        await hold(clients)
                     victims = chosen(seed, title)
                     for held in victims[:1] if harm is take_away else victims:
                         await harm(store, title, held)
+                    if harm is rot:
+                        let_go(clients)
                 for each in clients:
                     await each.client.take_alerts()
                 ready = sum([each.look() for each in clients])
@@ -184,6 +190,18 @@ async def download(seed, store, title, folder, harm):
     finally:
         for each in clients:
             each.client.close()
+
+
+async def hold(clients):
+    """Have the peers take nothing, and wait until nothing more is read for them."""
+    for each in clients:
+        each.client.handle.set_download_limit(1)
+    await asyncio.sleep(1.0)
+
+
+def let_go(clients):
+    for each in clients:
+        each.client.handle.set_download_limit(0)
 
 
 async def spares_verified(seed, title):
