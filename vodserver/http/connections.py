@@ -23,6 +23,7 @@ from vodserver.store import Title
 __all__ = ["Gate", "HttpStatistics", "Timeouts"]
 
 _SWEEP_SECONDS: Final = 0.25
+_END_OF_HEAD: Final = b"\r\n\r\n"
 
 _FULL: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n"
@@ -250,6 +251,9 @@ class _Connection(asyncio.Protocol):
         if self._inner is not None:
             self._inner.data_received(data)
             return
+        if self._sending is None and not self._buffer and data.endswith(_END_OF_HEAD):
+            self._answer(data)  # a request that came whole, and nothing else: no need to keep it
+            return
         self._buffer += data
         if self._sending is None:
             self._next()
@@ -402,39 +406,49 @@ class _Connection(asyncio.Protocol):
 
     def _next(self) -> None:
         """Answer the next request that has come whole."""
-        fast, source = self._gate.fast, self._gate.source
-        assert fast is not None
-        assert source is not None
-        end = self._buffer.find(b"\r\n\r\n") + 4
-        if end < 4 and fast.may_be(self._buffer):
-            return
-        request = fast.parse(bytes(self._buffer[:end]), time.time()) if end >= 4 else None
+        assert self._gate.fast is not None
+        end = self._buffer.find(_END_OF_HEAD) + len(_END_OF_HEAD)
+        if end >= len(_END_OF_HEAD):
+            head = bytes(self._buffer[:end])
+            del self._buffer[:end]
+            self._answer(head)
+        elif not self._gate.fast.may_be(self._buffer):
+            self._hand_over()
+
+    def _answer(self, data: bytes) -> None:
+        """Answer what may be one whole request, if it is of the one shape."""
+        gate, transport = self._gate, self._transport
+        assert gate.fast is not None
+        assert gate.source is not None
+        request = gate.fast.parse(data, time.time())
         sock = None if request is None else self.own_socket()
-        if request is None or sock is None or self.waiting_bytes:
+        if request is None or sock is None or transport is None or transport.waits():
+            self._buffer[:0] = data
             self._hand_over()
             return
-        del self._buffer[:end]
         self._request, self._sent, self._began = request, 0, self._loop.time()
         title, at, head = request.title, request.start, request.head
-        stop = min(request.end, at + self._gate.chunk_bytes)
+        stop = min(request.end, at + gate.chunk_bytes)
         try:
-            headed, sent = send_at_once(source, title, at, stop, sock=sock, head=head)
+            headed, sent = send_at_once(gate.source, title, at, stop, sock=sock, head=head)
         except OSError as error:
             self._done(error)
             return
-        self._count(headed + sent)
         at += sent
+        transport.note_sent(headed + sent)
+        self._sent = headed + sent
         if at == request.end:
             self._done(None)
             return
+        self._deadline = self._began + gate.timeouts.send_seconds
         self._sending = Sending(
-            source,
+            gate.source,
             title,
             at,
             request.end,
             sock=sock,
             head=head[headed:],
-            chunk_bytes=self._gate.chunk_bytes,
+            chunk_bytes=gate.chunk_bytes,
             count=self._count,
             done=self._done,
         )

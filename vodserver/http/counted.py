@@ -89,7 +89,12 @@ class CountedTransport:
 
     def note_sent(self, size: int) -> None:
         """Count bytes that went to the socket past this transport."""
-        self._count(size)
+        self.written += size
+        self._gate_count(size)
+
+    def waits(self) -> bool:
+        """Whether bytes wait here that the kernel has not taken yet."""
+        return self._transport.get_write_buffer_size() > 0
 
     def _count(self, size: int) -> None:
         self.written += size

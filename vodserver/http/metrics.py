@@ -155,11 +155,16 @@ def _number(value: float) -> str:
     return repr(value)
 
 
+_Key = tuple[str, tuple[str, ...]]
+
+
 class HttpCounts:
     """What one process answered; only ever counted up."""
 
     def __init__(self) -> None:
-        self._counts: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        self._counts: Counter[_Key] = Counter()
+        # Made once for each route and status, of which there are few: every request counts.
+        self._keys: dict[tuple[str, int], tuple[_Key, _Key]] = {}
 
     def add(self, name: str, amount: float = 1, labels: tuple[str, ...] = ()) -> None:
         """Count one of `METRICS` up."""
@@ -167,9 +172,15 @@ class HttpCounts:
 
     def answered(self, route: str, status: int, body_bytes: int) -> None:
         """Count an answer."""
-        self.add("vod_http_responses_total", 1, (route, str(status)))
+        keys = self._keys.get((route, status))
+        if keys is None:
+            keys = self._keys[route, status] = (
+                ("vod_http_responses_total", (route, str(status))),
+                ("vod_http_content_bytes_total", (route,)),
+            )
+        self._counts[keys[0]] += 1
         if body_bytes:
-            self.add("vod_http_content_bytes_total", body_bytes, (route,))
+            self._counts[keys[1]] += body_bytes
 
     def snapshot(self) -> list[list[Any]]:
         """Everything as JSON can carry it between processes: name, labels, value."""
