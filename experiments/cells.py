@@ -224,13 +224,27 @@ CELLS: Final[tuple[Cell, ...]] = (
         "disk-loss",
         "one of four disks is deleted under load, and replaced",
         (*_FULL, "tests/lab/test_disk_loss.py"),
-        (*_ALL_PASS, *_none("wrong_bytes", "failed_requests")),
+        (
+            *_ALL_PASS,
+            *_none(
+                *(f"{what}_wrong_bytes" for what in ("disk_loss", "disk_errors", "mount_vanished")),
+                *(f"{what}_failed_requests" for what in ("disk_loss", "disk_errors")),
+                "mount_vanished_failed_requests",
+            ),
+            Check("disk_loss_progress_lines", ">=", 10),
+        ),
     ),
     Cell(
         "rot",
         "rot in one replica of every hundredth extent, there at the start and while running",
         (*_FULL, "tests/lab/test_rot.py"),
-        _ALL_PASS,
+        (
+            *_ALL_PASS,
+            *_none("rot_wrong_bytes", "rot_failed_requests", "rot_seed_bans"),
+            *_none("rot_replicas_in_the_end_bad"),
+            Check("rot_at_start_repaired", ">=", 4),
+            Check("rot_while_running_repaired", ">=", 4),
+        ),
     ),
     Cell(
         "seed-faults",

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
-from vodserver.collector import settle_collector
 from vodserver.http import HttpServer
+from vodserver.interpreter import settle_interpreter
 from vodserver.settings import ServeSettings
 from vodserver.store import open_store
 from vodserver.store.disks import RealDisk
@@ -98,7 +98,7 @@ async def main(store_path, slow, delay, paged):
     with open_store(store_path, make_disk=make_disk) as store:
         server = HttpServer(store, ServeSettings(port=0, http_connections=200))
         await server.start()
-        settle_collector()
+        settle_interpreter()
         say(server.url)
         probe = Probe()
         probing = asyncio.create_task(probe.run())

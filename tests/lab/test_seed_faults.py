@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from experiments.film import FilmSpec, make_film
-from tests.vodserver.conftest import DISKS, StockClient, flip_byte, make_empty, unlock
+from tests.vodserver.conftest import DISKS, StockClient, make_empty, unlock
 from vodserver.seed import Seed, SeedSettings
 from vodserver.store import add_film, open_store
 from vodserver.torrent import compose_torrent
@@ -78,13 +78,19 @@ async def truncate(store, title, held):
 
 
 async def rot(store, title, held):
-    """As a disk rots: no time of change tells of it. The scrub finds it."""
+    """A replica gives place to a rotten one, and a check finds it.
+
+    Not in place: what libtorrent reads before anybody has found the rot goes out, and peers ban
+    whom it comes from. What is shown here is what happens once it was found.
+    """
     extent = title.extents[held[0]]
     path = store.replica_path(title, extent, held[1])
-    before = path.stat()
+    data = bytearray(path.read_bytes())
     for offset in range(0, extent.size, 60_000):
-        flip_byte(path, offset)
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        data[offset] ^= 0x40
+    rotten = path.with_name("rotten")
+    rotten.write_bytes(data)
+    rotten.replace(path)
     assert not await store.check_replica(title, extent, held[1], from_disk=True)
 
 
@@ -172,15 +178,9 @@ async def download(seed, store, title, folder, harm):
             while ready < PEERS:
                 if not harmed and min(each.part for each in clients) > 0.25:
                     harmed = True
-                    # Rot that is read before anybody has found it goes out, and peers ban whom it
-                    # comes from: what is shown here is what happens once it was found.
-                    if harm is rot:
-                        await hold(clients)
                     victims = chosen(seed, title)
                     for held in victims[:1] if harm is take_away else victims:
                         await harm(store, title, held)
-                    if harm is rot:
-                        let_go(clients)
                 for each in clients:
                     await each.client.take_alerts()
                 ready = sum([each.look() for each in clients])
@@ -190,18 +190,6 @@ async def download(seed, store, title, folder, harm):
     finally:
         for each in clients:
             each.client.close()
-
-
-async def hold(clients):
-    """Have the peers take nothing, and wait until nothing more is read for them."""
-    for each in clients:
-        each.client.handle.set_download_limit(1)
-    await asyncio.sleep(1.0)
-
-
-def let_go(clients):
-    for each in clients:
-        each.client.handle.set_download_limit(0)
 
 
 async def spares_verified(seed, title):

@@ -115,6 +115,7 @@ async def test_a_slow_disk_holds_up_nobody_but_its_own_films(store, films, kind,
             f"{prefix}_loop_stalls_without": sum(quiet["stalls"] for quiet, _ in probes),
             f"{prefix}_loop_samples_without": sum(quiet["samples"] for quiet, _ in probes),
             f"{prefix}_loop_own_max_ms_without": 1000 * max(q["own_max"] for q, _ in probes),
+            f"{prefix}_loop_own_p999_ms_without": 1000 * max(q["own_p999"] for q, _ in probes),
             f"{prefix}_throughput_ratio": ratio,
             f"{prefix}_fast_bytes_per_second": statistics.median(beside) / seconds,
             f"{prefix}_slow_bytes_per_second": slow_bytes / turns / seconds,
@@ -126,7 +127,9 @@ async def test_a_slow_disk_holds_up_nobody_but_its_own_films(store, films, kind,
     assert probes[-1][1]["slow_disk_reads"] >= turns * seconds
     assert waited >= DELAY_SECONDS
     # A loop that ever waited for the disk would be as late as the disk is slow. The single worst
-    # sample of thousands is the machine's as well as ours: it is told, and bounded more widely.
-    assert worst["own_p999"] < STALL_SECONDS
-    assert worst["own_max"] < DELAY_SECONDS
+    # sample of thousands is the machine's as well as ours: it is told, and bounded more widely. On
+    # a machine that pauses by itself, what it does without the slow disk's load is the measure.
+    quiet = {name: max(each[name] for each, _ in probes) for name in ("own_p999", "own_max")}
+    assert worst["own_p999"] < max(STALL_SECONDS, 2 * quiet["own_p999"])
+    assert worst["own_max"] < max(DELAY_SECONDS, 2 * quiet["own_max"])
     assert ratio >= (0.8 if full else 0.4)  # cores are shared with the load, and with others

@@ -14,10 +14,10 @@ import click
 from toast.common.cli import RATE, SECONDS, print_json
 from toast.common.errors import UsageError
 from vodserver.cli.group import cli, json_option, store_option
-from vodserver.collector import settle_collector
 from vodserver.eventloop import new_loop
 from vodserver.http.access_log import FORMATS
 from vodserver.http.links import read_secrets, sign_path
+from vodserver.interpreter import settle_interpreter
 from vodserver.serve import Listening, serve
 from vodserver.settings import ServeSettings
 from vodserver.store import list_titles, open_store
@@ -129,7 +129,7 @@ def serve_command(store: Path, as_json: bool, **options: Any) -> None:
     logging.basicConfig(format="vodserver: %(message)s", level=logging.WARNING)
 
     def ready(listening: Listening) -> None:
-        settle_collector()
+        settle_interpreter()
         if as_json:
             print_json({"event": "listening", **dataclasses.asdict(listening)})
             return

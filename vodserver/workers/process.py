@@ -15,10 +15,10 @@ import sys
 from typing import Any, Final
 
 from toast.common.errors import ToastError, UsageError
-from vodserver.collector import settle_collector
 from vodserver.errors import ChannelError
 from vodserver.eventloop import new_loop
 from vodserver.http import HttpServer
+from vodserver.interpreter import settle_interpreter
 from vodserver.store.memory import raise_open_files_limit
 from vodserver.workers.channel import Answer, Channel
 from vodserver.workers.remote import RemoteGate, RemoteStore
@@ -131,7 +131,7 @@ class Worker:
         )
         await self._http.start()
         http = self._http
-        settle_collector()
+        settle_interpreter()
         self._channel.tell(
             "listening", address=http.address, url=http.url, public_url=http.public_url
         )
