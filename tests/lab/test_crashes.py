@@ -6,6 +6,7 @@ the store is opened and read whole; then the same command is run again, and has 
 had been.
 """
 
+import abc
 import asyncio
 import hashlib
 import json
@@ -132,18 +133,19 @@ def tally():
     return Tally()
 
 
-class Operation:
+class Operation(abc.ABC):
     """Something that is killed: how it is prepared, run, and known to be done."""
 
     name = ""
     rests_clean = True
     """The store is as the catalog says whenever the operation was killed."""
 
-    def prepare(self, ward):
+    def prepare(self, ward):  # noqa: B027 - most need nothing before
         """Make the store what it is before the operation."""
 
+    @abc.abstractmethod
     def argv(self, ward):
-        raise NotImplementedError
+        """The command that is killed."""
 
     def added(self):
         """Ids of the titles that come to be by it."""
@@ -157,7 +159,7 @@ class Operation:
         """Ids of the titles that there are after it."""
         return (ward.committed | self.added()) - self.removed()
 
-    def assert_done(self, store):
+    def assert_done(self, store):  # noqa: B027 - where there is anything to see
         """It has had its effect."""
 
 
