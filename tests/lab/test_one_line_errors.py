@@ -281,7 +281,10 @@ def test_a_film_that_nobody_has_is_waited_for_aloud_until_interrupted(torrent, t
 
 def test_a_film_that_nobody_has_is_waited_for_aloud_on_a_terminal(torrent, tmp_path):
     words = ("watch", torrent, "--folder", tmp_path / "films", "--listen", "127.0.0.1")
-    ours, theirs = pty.openpty()
+    try:
+        ours, theirs = pty.openpty()
+    except OSError as error:
+        pytest.skip(f"there are no terminals here: {error}")
     process = subprocess.Popen(
         [program("toast"), *map(str, words)],
         stdin=theirs,
