@@ -2,10 +2,13 @@
 
 import asyncio
 import io
-import mimetypes
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from functools import cached_property
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from toast.media.side_files import SideFile, SideFiles
+from toast.media.types import film_type
 from toast.swarm import Metainfo
 
 if TYPE_CHECKING:
@@ -26,6 +29,40 @@ class FilmReader:
         self._metainfo: Metainfo = viewer.metainfo
 
     @property
+    def film_id(self) -> str:
+        """The info-hash, in hexadecimal digits."""
+        return self._metainfo.info_hash.hex()
+
+    @property
+    def title(self) -> str:
+        """The film's name without its ending."""
+        return PurePath(self._metainfo.name).stem
+
+    @property
+    def duration_seconds(self) -> float | None:
+        """Its length; None until its time map is known."""
+        timemap = self._viewer.timemap
+        return None if timemap is None else timemap.duration
+
+    @property
+    def subtitles(self) -> Sequence[SideFile]:
+        """Those in files beside the film."""
+        return self._side_files.list()
+
+    @cached_property
+    def _side_files(self) -> SideFiles:
+        return SideFiles(self._viewer.settings.folder / self._metainfo.name)
+
+    @property
+    def last_modified(self) -> float | None:
+        """Nobody knows."""
+        return None
+
+    async def poster(self) -> bytes | None:
+        """There is none."""
+        return None
+
+    @property
     def film_name(self) -> str:
         """The film's file name."""
         return self._metainfo.name
@@ -38,12 +75,12 @@ class FilmReader:
     @property
     def etag(self) -> str:
         """The info-hash: equal means equal bytes."""
-        return f'"{self._metainfo.info_hash.hex()}"'
+        return f'"{self.film_id}"'
 
     @property
     def content_type(self) -> str:
         """By the film's name; video/mp4 where that says nothing."""
-        return mimetypes.guess_type(self._metainfo.name)[0] or "video/mp4"
+        return film_type(self._metainfo.name)
 
     async def read(self, start: int, end: int) -> AsyncGenerator[bytes]:
         """Verified bytes [start, end), each piece as soon as it is there.

@@ -1,82 +1,15 @@
 """The gateway over real sockets: the right bytes, in time, and never a wrong or a short film."""
 
 import asyncio
-import contextlib
 import socket
+from urllib.parse import urlsplit
 
 import aiohttp
 import av
 import pytest
 
-from toast.common.errors import ToastError
-from toast.gateway import Gateway, GatewayError, GatewaySettings
-
-
-class FileSource:
-    """A whole film on disk, given out in chunks of an awkward size."""
-
-    film_name = "a film & more.mp4"
-    etag = '"film-1"'
-    content_type = "video/mp4"
-
-    def __init__(self, data, chunk=10_007):
-        self.data, self.chunk = data, chunk
-        self.film_bytes = len(data)
-        self.asked = []
-        self.left = 0
-
-    async def read(self, start, end):
-        self.asked.append((start, end))
-        try:
-            for at in range(start, end, self.chunk):
-                await self.arrived(min(at + self.chunk, end))
-                yield self.data[at : min(at + self.chunk, end)]
-        finally:
-            self.left += 1
-
-    async def arrived(self, end):
-        """Wait until the film is there up to `end`."""
-
-
-class ArrivingSource(FileSource):
-    """A film of which nothing is there until `arrive` says so."""
-
-    def __init__(self, data, chunk=10_007):
-        super().__init__(data, chunk)
-        self.there = 0
-        self.news = asyncio.Condition()
-        self.waits = asyncio.Event()
-        self.gone = asyncio.Event()
-        self.fails = False
-
-    async def arrive(self, end, *, fails=False):
-        async with self.news:
-            self.there, self.fails = end, fails
-            self.news.notify_all()
-
-    async def arrived(self, end):
-        try:
-            async with self.news:
-                while self.there < end:
-                    if self.fails:
-                        raise ToastError("no peer and no server has this part: try again")
-                    self.waits.set()
-                    await self.news.wait()
-        except asyncio.CancelledError:
-            self.gone.set()
-            raise
-
-
-@contextlib.asynccontextmanager
-async def opened(source, **settings):
-    async with (
-        Gateway(source, settings=GatewaySettings(**settings)) as gateway,
-        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as client,
-    ):
-        yield gateway, client
-
-
-FILM = bytes(range(256)) * 800
+from tests.toast.gateway.films import FILM, ArrivingSource, FileSource, opened
+from toast.gateway import Gateway, GatewayError
 
 
 async def test_a_whole_film_comes_through_bit_by_bit():
@@ -129,8 +62,11 @@ async def test_answers_without_content():
         async with client.get(gateway.url, headers={"If-None-Match": '"film-1"'}) as answer:
             assert (answer.status, await answer.read()) == (304, b"")
         async with client.post(gateway.url, data=b"x") as answer:
-            assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD, OPTIONS")
+            assert (answer.status, answer.headers["Allow"]) == (405, "GET,HEAD,OPTIONS")
         async with client.get(f"{gateway.url}.txt") as answer:
+            assert answer.status == 404
+            assert urlsplit(gateway.url).path in await answer.text()
+        async with client.get(f"{gateway.url}/more") as answer:
             assert answer.status == 404
             assert gateway.url in await answer.text()
     assert source.asked == []
