@@ -20,8 +20,7 @@ from toast.cli.display import Display, make_display
 from toast.common.cli import RATE, SECONDS
 from toast.common.errors import UsageError
 from toast.gateway import Gateway
-from toast.origin import OriginClient
-from toast.policy.neighbours import create_neighbours, neighbours_names
+from toast.policy.neighbours import neighbours_names
 from toast.policy.pickers import picker_names
 from toast.swarm import SessionSettings, SwarmSession
 from toast.viewer import (
@@ -31,9 +30,9 @@ from toast.viewer import (
     Viewer,
     ViewerError,
     ViewerSettings,
+    assemble_viewer,
     resolve_source,
 )
-from toast.viewer.neighbourhood import Neighbourhood
 
 __all__ = ["play", "watch"]
 
@@ -295,38 +294,15 @@ async def _watch(request: _Request, display: Display, player: str | None) -> int
 def _make_viewer(
     request: _Request, source: Source, http: aiohttp.ClientSession, session: SwarmSession
 ) -> Viewer:
-    loop = asyncio.get_running_loop()
-    rng = np.random.default_rng(request.seed)
-    if not source.origins and not source.trackers:
-        raise ViewerError("this film names neither a VoD server nor a tracker: use --origin")
-    origin = None
-    if source.origins:
-        origin = OriginClient(
-            http,
-            source.origins,
-            film_bytes=source.metainfo.geometry.film_bytes,
-            clock=loop.time,
-        )
-    neighbourhood = Neighbourhood(
-        session,
-        http=http,
-        trackers=source.trackers,
-        info_hash=source.metainfo.info_hash,
-        policy=create_neighbours(request.settings.neighbours),
-        rng=rng,
-        clock=loop.time,
-    )
     options = {}
     if request.in_order_seconds is not None:
         options["in_order_seconds"] = request.in_order_seconds
-    return Viewer(
-        source.metainfo,
-        session=session,
-        origin=origin,
-        neighbourhood=neighbourhood,
+    return assemble_viewer(
+        source,
         settings=request.settings,
-        rng=rng,
-        clock=loop.time,
+        session=session,
+        http=http,
+        rng=np.random.default_rng(request.seed),
         picker_options=options,
     )
 

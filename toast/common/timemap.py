@@ -9,6 +9,7 @@ import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, Self
 
 import numpy as np
@@ -146,17 +147,47 @@ class TimeMap:
         Raises:
             UsageError: the geometry is that of another film.
         """
+        most = np.maximum.reduceat(np.append(self._until, -np.inf), self._bounds(geometry))
+        most = most[0::2].copy()
+        for start, end in self.index:
+            pieces = geometry.pieces_of(start, end)
+            most[pieces.start : pieces.stop] = np.inf
+        return most
+
+    def due_of_blocks(
+        self, geometry: Geometry, piece: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+        """When the blocks of one piece are needed.
+
+        Returns:
+            float64[blocks], film time at which each is first needed; float64[blocks], from which
+            it is no longer; bool[blocks], whether it holds a part of `startup`.
+        """
+        blocks = geometry.blocks_in(piece)
+        first = geometry.piece_start(piece)
+        cells = (first + np.arange(blocks, dtype=np.int64) * BLOCK_BYTES) // self.cell_bytes
+        due, until = self.due[cells], self._until[cells]
+        startup = np.zeros(blocks, dtype=np.bool_)
+        for ranges, index in ((self.startup, False), (self.index, True)):
+            for start, end in ranges:
+                low = max(start - first, 0) // BLOCK_BYTES
+                high = max(-(-(end - first) // BLOCK_BYTES), 0)
+                startup[low:high] = True
+                due[low:high] = 0.0
+                if index:
+                    until[low:high] = np.inf
+        return due, until, startup
+
+    @cached_property
+    def _until(self) -> NDArray[np.float64]:
+        """Film time from which each cell is no longer needed, float64[cells]."""
         until = np.full(self.due.size, np.nextafter(self.duration, np.inf))
         waiting: list[int] = []  # cells, of falling due time, for which no later one came yet
         for cell, due in enumerate(self.due.tolist()):
             while waiting and self.due[waiting[-1]] < due:
                 until[waiting.pop()] = due
             waiting.append(cell)
-        most = np.maximum.reduceat(np.append(until, -np.inf), self._bounds(geometry))[0::2].copy()
-        for start, end in self.index:
-            pieces = geometry.pieces_of(start, end)
-            most[pieces.start : pieces.stop] = np.inf
-        return most
+        return until
 
     def _bounds(self, geometry: Geometry) -> NDArray[np.int64]:
         """First cell, and cell after the last, of each piece in turn: as `reduceat` wants them."""

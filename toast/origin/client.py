@@ -10,7 +10,9 @@ import aiohttp
 from toast.origin.errors import OriginError
 from toast.policy.handover import OriginEstimate
 
-__all__ = ["Fetched", "OriginClient", "OriginSettings"]
+__all__ = ["Fetched", "OriginClient", "OriginSettings", "Received"]
+
+Received = Callable[[int, bytes], None]
 
 _CONTENT_RANGE = re.compile(r"^bytes (\d{1,18})-(\d{1,18})/(\d{1,18})$")
 
@@ -99,8 +101,14 @@ class OriginClient:
             up=self.up,
         )
 
-    async def fetch(self, start: int, end: int) -> Fetched:
+    async def fetch(self, start: int, end: int, received: Received | None = None) -> Fetched:
         """Bytes [start, end) of the film.
+
+        Args:
+            start: first byte.
+            end: byte after the last one.
+            received: called with each part as it comes: its offset in the film, and its bytes. What
+                it raises ends the fetch.
 
         Raises:
             OriginError: they could not be had; `retry_in` says when to try again.
@@ -110,7 +118,7 @@ class OriginClient:
         nth = self._current
         url = self._urls[nth % len(self._urls)]
         try:
-            fetched = await self._fetch(url, start, end)
+            fetched = await self._fetch(url, start, end, received)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             reason = str(error) or type(error).__name__
             raise self._failed(nth, f"VoD server {url} cannot be reached: {reason}") from error
@@ -139,7 +147,7 @@ class OriginClient:
         self.last_error = message
         return OriginError(message)
 
-    async def _fetch(self, url: str, start: int, end: int) -> Fetched:
+    async def _fetch(self, url: str, start: int, end: int, received: Received | None) -> Fetched:
         settings = self.settings
         asked_at = self._clock()
         timeout = aiohttp.ClientTimeout(
@@ -154,7 +162,7 @@ class OriginClient:
             self.received_bytes += head
             self._check(url, answer, start, end)
             answered_at = self._clock()
-            data = await self._read(answer, end - start)
+            data = await self._read(answer, start, end, received)
         if len(data) != end - start:
             raise OriginError(f"VoD server {url} broke off after {len(data)} bytes")
         took = self._clock() - answered_at
@@ -179,12 +187,17 @@ class OriginClient:
             answer.close()
             raise OriginError(f"VoD server {url} has another film there ({match[3]} bytes)")
 
-    async def _read(self, answer: aiohttp.ClientResponse, most: int) -> bytes:
+    async def _read(
+        self, answer: aiohttp.ClientResponse, start: int, end: int, received: Received | None
+    ) -> bytes:
         data = bytearray()
         async for chunk in answer.content.iter_any():
+            at = start + len(data)
             data += chunk
             self.received_bytes += len(chunk)
-            if len(data) > most:
+            if start + len(data) > end:
                 answer.close()
                 raise OriginError("the VoD server sends more than was asked for")
+            if received is not None:
+                received(at, chunk)
         return bytes(data)

@@ -11,6 +11,7 @@ instead of running on.
 """
 
 import math
+from collections.abc import Mapping
 from enum import Enum
 
 import numpy as np
@@ -56,13 +57,18 @@ class Playhead:
         self.start_seconds: float | None = None
         self.seek_seconds: list[float] = []
         self.stalls = 0
+        self._timemap = timemap
+        self._geometry = geometry
         self._duration = timemap.duration
-        self._due = timemap.due_of_pieces(geometry)
+        self._due_whole = timemap.due_of_pieces(geometry)
+        self._due = self._due_whole
         self._until = timemap.until_of_pieces(geometry)
         self._startup = np.zeros(geometry.pieces, dtype=np.bool_)
         for start, end in timemap.startup:
             pieces = geometry.pieces_of(start, end)
             self._startup[pieces.start : pieces.stop] = True
+        self._startup_left = self._startup
+        self._early: Mapping[int, NDArray[np.bool_]] = {}
         self._have = np.zeros(geometry.pieces, dtype=np.bool_)
         self._rate = 1.0
         self._state = State.STARTING
@@ -94,7 +100,12 @@ class Playhead:
             return self._stall_seconds + max(0.0, now - self._waiting_since)
         return self._stall_seconds
 
-    def tick(self, now: float, have: NDArray[np.bool_]) -> None:
+    def tick(
+        self,
+        now: float,
+        have: NDArray[np.bool_],
+        early: Mapping[int, NDArray[np.bool_]] | None = None,
+    ) -> None:
         """Bring the playhead to `now`, and tell it what is here since now.
 
         Up to `now` it runs on what was known before this call: call it whenever a piece comes.
@@ -102,10 +113,39 @@ class Playhead:
         Args:
             now: the time; a time before the last one counts as the last one.
             have: bool[P], pieces that are here and verified. Copied.
+            early: for pieces that are not complete, bool[blocks]: verified blocks that can be read.
         """
         self._advance(now)
         self._have = have.copy()
+        self._note_early(early or {})
         self._settle()
+
+    def _note_early(self, early: Mapping[int, NDArray[np.bool_]]) -> None:
+        """A piece of which blocks can be read is due when the first of the others is."""
+        self._early = early
+        if not early:
+            self._due, self._startup_left = self._due_whole, self._startup
+            return
+        self._due, self._startup_left = self._due_whole.copy(), self._startup.copy()
+        for piece, blocks in early.items():
+            due, until, startup = self._timemap.due_of_blocks(self._geometry, piece)
+            self._startup_left[piece] &= bool((startup & ~blocks).any())
+            left = ~blocks & (until > self._position)
+            self._due[piece] = due[left].min(initial=math.inf)
+
+    def correct(self, now: float, time: float) -> None:
+        """The player is elsewhere than thought, by little: no seek, only a better knowledge.
+
+        Raises:
+            PolicyError: the time is no number.
+        """
+        if not math.isfinite(time):
+            raise PolicyError(f"a player cannot be at {time}: give a film time in seconds")
+        self._advance(now)
+        if self._state in (State.PLAYING, State.PAUSED, State.STALLED):
+            self._position = min(max(time, 0.0), self._duration)
+            self._note_early(self._early)
+            self._settle()
 
     def pause(self, now: float) -> None:
         """Halt until `resume`. A start or a seek still waits for its pieces first."""
@@ -140,6 +180,7 @@ class Playhead:
         self._state = State.STARTING
         self._position = min(max(time, 0.0), self._duration)
         self._stalled_at = -1.0
+        self._note_early(self._early)
         self._settle()
 
     def set_rate(self, now: float, rate: float) -> None:
@@ -163,7 +204,7 @@ class Playhead:
         slack = (self._due - position) / self._rate
         slack[self._until <= position] = np.inf
         if self._awaits_startup():
-            slack[self._startup] = np.minimum(slack[self._startup], 0.0)
+            slack[self._startup_left] = np.minimum(slack[self._startup_left], 0.0)
         return slack
 
     def next_event(self, now: float, have: NDArray[np.bool_]) -> float:
@@ -220,7 +261,7 @@ class Playhead:
         blocked = missing & (self._due <= self._position) & (self._until > self._position)
         if self._state is State.STARTING:
             if self._awaits_startup():
-                blocked |= missing & self._startup
+                blocked |= missing & self._startup_left
             if not blocked.any():
                 self._start()
         elif self._state is State.STALLED:

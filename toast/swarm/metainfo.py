@@ -12,7 +12,9 @@ from toast.common.geometry import Geometry
 from toast.common.timemap import TimeMap
 from toast.swarm.errors import MetainfoError
 
-__all__ = ["MAX_METAINFO_BYTES", "Metainfo", "parse_metainfo"]
+__all__ = ["MAX_METAINFO_BYTES", "BlockHashes", "Metainfo", "parse_metainfo"]
+
+_DIGEST_BYTES = 32  # SHA-256
 
 MAX_METAINFO_BYTES = 16 * 1024 * 1024
 """A torrent with 16 KiB pieces of a 13 GB film; anything larger is an attack or a mistake."""
@@ -31,6 +33,7 @@ class Metainfo:
         trackers: announce URLs, in the order given.
         timemap: byte <-> film time, if the .torrent carries one.
         info: libtorrent's own parsed form.
+        block_hashes: where the hashes of single blocks are, if the .torrent says so.
     """
 
     name: str
@@ -41,6 +44,24 @@ class Metainfo:
     trackers: tuple[str, ...]
     timemap: TimeMap | None
     info: Any
+    block_hashes: "BlockHashes | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockHashes:
+    """Where the SHA-256 of each 16 KiB block can be had, and what they must amount to.
+
+    Attributes:
+        roots: 32 bytes for each piece: Merkle root of its blocks' hashes (as BEP 52 makes it).
+        url: of a file of 32 bytes for each block, in order.
+    """
+
+    roots: bytes
+    url: str
+
+    def root(self, piece: int) -> bytes:
+        """The root of one piece, 32 bytes."""
+        return self.roots[piece * _DIGEST_BYTES : (piece + 1) * _DIGEST_BYTES]
 
 
 def parse_metainfo(data: bytes) -> Metainfo:
@@ -82,7 +103,20 @@ def parse_metainfo(data: bytes) -> Metainfo:
         trackers=tuple(tracker.url for tracker in info.trackers()),
         timemap=timemap,
         info=info,
+        block_hashes=_block_hashes(top.get(b"block hashes"), geometry.pieces),
     )
+
+
+def _block_hashes(value: Any, pieces: int) -> BlockHashes | None:
+    """What does not fit is left out: blocks are then shown when their piece is complete."""
+    if not isinstance(value, dict):
+        return None
+    roots, url = value.get(b"roots"), value.get(b"url")
+    if not isinstance(roots, bytes) or len(roots) != pieces * _DIGEST_BYTES:
+        return None
+    if not isinstance(url, bytes) or not _is_http(text := url.decode("utf-8", "replace")):
+        return None
+    return BlockHashes(roots, text)
 
 
 def _timemap(value: Any, film_bytes: int) -> TimeMap | None:

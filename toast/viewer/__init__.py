@@ -1,18 +1,24 @@
 """One film being watched: the only place where policy, swarm, origin and media meet."""
 
+from toast.viewer.assembly import assemble_viewer
+from toast.viewer.attendance import Pace
 from toast.viewer.errors import FilmUnavailable, ViewerError
 from toast.viewer.reader import FilmReader
 from toast.viewer.settings import Behaviour, ViewerSettings
 from toast.viewer.source import Source, resolve_source
+from toast.viewer.sources import PieceSource
 from toast.viewer.viewer import Viewer
 
 __all__ = [
     "Behaviour",
     "FilmReader",
     "FilmUnavailable",
+    "Pace",
+    "PieceSource",
     "Source",
     "Viewer",
     "ViewerError",
     "ViewerSettings",
+    "assemble_viewer",
     "resolve_source",
 ]

@@ -7,6 +7,7 @@ from typing import Any
 from toast.common.geometry import Geometry
 from toast.policy.handover import Reason
 from toast.swarm import Block
+from toast.viewer.sources import PieceSource
 
 __all__ = ["Accounts"]
 
@@ -39,6 +40,7 @@ class Accounts:
     _credited: set[tuple[int, int]] = field(default_factory=set)
     _asked: set[int] = field(default_factory=set)
     _arrived: dict[int, set[int]] = field(default_factory=dict)
+    _supplied: dict[int, list[int]] = field(default_factory=dict)
 
     def planned(self, ranked: list[int], *, top: int) -> None:
         """A plan came into force.
@@ -61,6 +63,18 @@ class Accounts:
         self._asked.add(block.piece)
         self.requested += 1
 
+    def source_of(self, piece: int) -> PieceSource:
+        """Who has supplied most of a piece that is complete now, before `piece_done` is called."""
+        peers, seed, origin = self._supplied.get(piece, [0, 0, 0])
+        told = self._arrived.get(piece, set())
+        for number, block in self._asked_of.get(piece, {}).items():
+            if number not in told:
+                peers, seed = peers + (not block.operator), seed + block.operator
+        most = max(peers, seed, origin)
+        if most == origin:
+            return PieceSource.ORIGIN
+        return PieceSource.PEERS if most == peers else PieceSource.SEED
+
     def block_arrived(self, block: Block, geometry: Geometry) -> None:
         """A block was stored. Injected ones were counted when they were fetched."""
         if block.address is None or (block.piece, block.block) in self._credited:
@@ -71,6 +85,7 @@ class Accounts:
             self.from_seed += size
         else:
             self.from_peers += size
+        self._supplied.setdefault(block.piece, [0, 0, 0])[int(block.operator)] += 1
         self._arrived.setdefault(block.piece, set()).add(block.block)
 
     def arrived_of(self, piece: int) -> frozenset[int]:
@@ -79,6 +94,7 @@ class Accounts:
 
     def injected(self, piece: int, blocks: set[int]) -> None:
         """The server's copy of these blocks was given to libtorrent."""
+        self._supplied.setdefault(piece, [0, 0, 0])[2] += len(blocks)
         asked = self._asked_of.get(piece, {})
         for block in blocks:
             asked.pop(block, None)
@@ -101,8 +117,15 @@ class Accounts:
     def piece_lost(self, piece: int) -> None:
         """A piece was thrown away: it is asked for anew."""
         self._arrived.pop(piece, None)
+        self._supplied.pop(piece, None)
         self._asked_of.pop(piece, None)
         self._asked.discard(piece)
+
+    @property
+    def offload(self) -> float | None:
+        """The share of what came that other viewers brought; None while nothing came."""
+        received = self.from_peers + self.from_seed + self.from_origin
+        return self.from_peers / received if received else None
 
     def report(self) -> dict[str, Any]:
         """The totals under the names that reports use."""
@@ -114,6 +137,7 @@ class Accounts:
                 str(reason): count for reason, count in sorted(self.origin_payload.items())
             },
             "bytes_regretted": self.regret,
+            "offload": self.offload,
             "requested_pieces": self.requested,
             "choice_share": self.chosen / self.requested if self.requested else None,
         }

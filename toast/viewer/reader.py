@@ -83,17 +83,24 @@ class FilmReader:
         return film_type(self._metainfo.name)
 
     async def read(self, start: int, end: int) -> AsyncGenerator[bytes]:
-        """Verified bytes [start, end), each piece as soon as it is there.
+        """Verified bytes [start, end), each as soon as it is there.
 
         Raises:
             FilmUnavailable: a piece is to be had from nobody.
         """
-        geometry = self._metainfo.geometry
-        self._viewer.reader_opened(start)
-        for piece in geometry.pieces_of(start, end):
-            data = await self._viewer.wait_piece(piece)
-            first = geometry.piece_start(piece)
-            yield data[max(0, start - first) : end - first]
+        reading = self._viewer.reading
+        reader = self._viewer.open_reader(start)
+        try:
+            while start < end:
+                if reader is not None and not reading.is_here(start):
+                    self._viewer.reader_waits(reader)
+                data = await reading.read(start, end)
+                yield data
+                # Whoever comes back for more has taken it.
+                start += len(data)
+                self._viewer.reader_taken(reader, start)
+        finally:
+            self._viewer.reader_left(reader)
 
 
 class BlockingFilm(io.RawIOBase):
@@ -134,7 +141,7 @@ class BlockingFilm(io.RawIOBase):
             return 0
         piece = geometry.piece_of(self._offset)
         future = asyncio.run_coroutine_threadsafe(
-            self._viewer.wait_piece(piece, urgent=True), self._loop
+            self._viewer.reading.piece(piece, urgent=True), self._loop
         )
         data = future.result()
         part = data[self._offset - geometry.piece_start(piece) :][: len(buffer)]

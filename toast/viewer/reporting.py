@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toast.policy.playhead import Playhead
+from toast.policy.playhead import Playhead, State
 from toast.swarm import Counters, Metainfo, Neighbour
 from toast.viewer.accounts import Accounts
 
@@ -25,6 +25,7 @@ def make_progress(
     origin_up: bool | None,
     origin_error: str | None,
     tracker_error: str | None,
+    readers: int,
 ) -> dict[str, Any]:
     """Where the viewing stands.
 
@@ -38,6 +39,7 @@ def make_progress(
         origin_up: whether the VoD server can be asked; None if there is none.
         origin_error: why it could not, lately.
         tracker_error: why the tracker could not, lately.
+        readers: players' connections.
     """
     ahead = float(np.where(have, np.inf, slack).min())
     if not math.isfinite(ahead):
@@ -53,6 +55,8 @@ def make_progress(
         "down_rate": sum(neighbour.down_rate for neighbour in neighbours),
         "up_rate": sum(neighbour.up_rate for neighbour in neighbours),
         "stalls": playhead.stalls,
+        "paused": playhead.state is State.PAUSED,
+        "readers": readers,
         "origin_up": origin_up,
         "origin_error": origin_error,
         "tracker_error": tracker_error,

@@ -5,6 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from toast.policy.viewing import ViewingSettings
+from toast.viewer.attendance import Pace
 
 __all__ = ["Behaviour", "ViewerSettings"]
 
@@ -44,3 +45,7 @@ class ViewerSettings:
     """A piece that was injected and neither verified nor refused by then is opened again."""
     reader_jump_seconds: float = 5.0
     """A reader that opens the film further than this from the playhead is taken as a seek."""
+    reader_lead_seconds: float = 2.0
+    """How far ahead of its picture a player wants to have the film; 0 with the pace of a clock."""
+    pace: Pace = Pace.CLOCK
+    """What moves the playhead: time alone, or those who read through the gateway."""

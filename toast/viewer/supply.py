@@ -9,15 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from toast.common import blockhashes
 from toast.common.geometry import BLOCK_BYTES
 from toast.origin import OriginClient, OriginError
 from toast.policy.handover import MissingBlocks, Order, OriginEstimate, Reason
 from toast.swarm import FilmSwarm, Metainfo
 from toast.viewer.accounts import Accounts
+from toast.viewer.early import EarlyBlocks, WrongBlock
 
 __all__ = ["Supply"]
 
 _AGAIN_SECONDS = 0.25
+_AWAITED_SECONDS = 1.0
+_AWAITED = frozenset({Reason.STARTUP, Reason.SEEK})
 _NOBODY = OriginEstimate(rtt_seconds=0.0, rate=1.0, up=False)
 
 
@@ -38,9 +42,13 @@ class Supply:
         clock: monotonic seconds.
         stuck_seconds: a piece injected and neither verified nor refused by then is opened again.
         changed: called when a fetch has ended.
+        hashes: the client of the file of block hashes, or None: then nothing can be read of a
+            piece before it is complete.
+        readable: called with a piece of which more can be read now.
 
     Attributes:
         closed: bool[pieces], on its way from the server: not to be asked of peers.
+        early: what the server has sent of pieces that are not complete.
     """
 
     def __init__(
@@ -52,7 +60,13 @@ class Supply:
         clock: Callable[[], float],
         stuck_seconds: float,
         changed: Callable[[], None],
+        hashes: OriginClient | None = None,
+        readable: Callable[[int], None] = lambda _: None,
     ) -> None:
+        self.early = EarlyBlocks(metainfo.geometry)
+        self._hashes = hashes if metainfo.block_hashes is not None else None
+        self._readable = readable
+        self._lessons: set[asyncio.Task[None]] = set()
         self.closed: NDArray[np.bool_] = np.zeros(metainfo.geometry.pieces, dtype=np.bool_)
         self._poisoned = np.zeros(metainfo.geometry.pieces, dtype=np.bool_)
         self._metainfo = metainfo
@@ -93,13 +107,15 @@ class Supply:
         def missing_blocks(piece: int) -> NDArray[np.bool_]:
             blocks = begun.get(piece)
             if blocks is None or self._poisoned[piece]:
-                return np.ones(self._geometry.blocks_in(piece), dtype=np.bool_)
-            return blocks
+                blocks = np.ones(self._geometry.blocks_in(piece), dtype=np.bool_)
+            received = self.early.received(piece)
+            return blocks if received is None else blocks & ~received
 
         return missing_blocks
 
     def fetch(self, orders: Sequence[Order], swarm: FilmSwarm) -> None:
         """Start to fetch what was ordered; each piece is injected when it is here."""
+        self._learn([order.piece for order in orders if self._is_awaited(order)])
         for order in orders:
             self.closed[order.piece] = True
             self._fetches[order.piece] = asyncio.create_task(self._fetch(order, swarm))
@@ -124,12 +140,15 @@ class Supply:
         self.closed[piece] = False
         self._poisoned[piece] = False
         self._injected.pop(piece, None)
+        if piece not in self._fetches:
+            self.early.drop(piece)
 
     def piece_failed(self, piece: int) -> None:
         """Some peer lied about a block: all of the piece is fetched anew."""
         self.closed[piece] = False
         self._poisoned[piece] = True
         self._injected.pop(piece, None)
+        self.early.drop(piece)
         fetch = self._fetches.pop(piece, None)
         if fetch is not None:
             fetch.cancel()  # it fetches only what was missing before
@@ -151,16 +170,61 @@ class Supply:
         try:
             fetched = await self._origin.fetch(start, start + self._geometry.piece_size(piece))
         finally:
-            self._accounts.from_origin = self._origin.received_bytes
+            self._count_origin()
         if not self.hash_is_right(piece, fetched.data):
             raise self._origin.distrust()
         return fetched.data
 
     async def close(self) -> None:
         """Give up all fetches."""
-        for fetch in self._fetches.values():
-            fetch.cancel()
-        await asyncio.gather(*self._fetches.values(), return_exceptions=True)
+        tasks = (*self._fetches.values(), *self._lessons)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @staticmethod
+    def _is_awaited(order: Order) -> bool:
+        """Whether somebody waits for its first bytes, not for all of it."""
+        return order.reason in _AWAITED or order.slack < _AWAITED_SECONDS
+
+    def _learn(self, pieces: Sequence[int]) -> None:
+        """Fetch the hashes of the blocks of these pieces, each run of neighbours at once."""
+        if self._hashes is None or not self._hashes.up:
+            return
+        unknown = sorted(piece for piece in pieces if not self.early.knows(piece))
+        runs = np.split(unknown, np.flatnonzero(np.diff(unknown) != 1) + 1) if unknown else []
+        for run in runs:
+            task = asyncio.create_task(self._fetch_hashes(int(run[0]), int(run[-1]) + 1))
+            self._lessons.add(task)
+            task.add_done_callback(self._lessons.discard)
+
+    async def _fetch_hashes(self, first: int, end: int) -> None:
+        """The hashes of the blocks of pieces [first, end), each checked against its root."""
+        assert self._hashes is not None
+        assert self._metainfo.block_hashes is not None
+        start, _ = blockhashes.leaves_span(self._geometry, first)
+        _, stop = blockhashes.leaves_span(self._geometry, end - 1)
+        try:
+            fetched = await self._hashes.fetch(start, stop)
+        except OriginError:
+            return  # the pieces can be read when they are complete
+        finally:
+            self._count_origin()
+        full = self._geometry.piece_bytes // BLOCK_BYTES
+        for piece in range(first, end):
+            begin, until = blockhashes.leaves_span(self._geometry, piece)
+            leaves = fetched.data[begin - start : until - start]
+            if not blockhashes.check(leaves, self._metainfo.block_hashes.root(piece), full):
+                self._hashes.distrust()
+                return
+            if not self.closed[piece]:
+                continue  # it is complete meanwhile, or given up
+            try:
+                if self.early.expect(piece, leaves):
+                    self._readable(piece)
+            except WrongBlock:
+                assert self._origin is not None
+                self._origin.distrust()
 
     async def _fetch(self, order: Order, swarm: FilmSwarm) -> None:
         assert self._origin is not None
@@ -168,33 +232,48 @@ class Supply:
         size = self._geometry.piece_size(piece)
         base = self._geometry.piece_start(piece)
         reason = Reason.POISONED if self._poisoned[piece] else order.reason
-        data = bytearray(size)
+
+        def received(offset: int, data: bytes) -> None:
+            if self.early.add(piece, offset - base, data):
+                self._readable(piece)
+
         try:
             for first, end in order.blocks:
                 start, stop = first * BLOCK_BYTES, min(end * BLOCK_BYTES, size)
-                fetched = await self._origin.fetch(base + start, base + stop)
-                data[start:stop] = fetched.data
+                fetched = await self._origin.fetch(base + start, base + stop, received)
                 self._accounts.origin_payload[reason] += len(fetched.data)
-            self._inject(order, bytes(data), swarm)
+            self._inject(order, swarm)
+        except WrongBlock:
+            self._origin.distrust()
+            self.closed[piece] = False
         except OriginError:
             self.closed[piece] = False  # peers may bring it, and the next step tries again
         finally:
-            self._accounts.from_origin = self._origin.received_bytes
+            self._count_origin()
             if self._fetches.get(piece) is asyncio.current_task():
                 del self._fetches[piece]
             self._changed()
 
-    def _inject(self, order: Order, data: bytes, swarm: FilmSwarm) -> None:
+    def _inject(self, order: Order, swarm: FilmSwarm) -> None:
         piece = order.piece
         ordered = {block for first, end in order.blocks for block in range(first, end)}
         done = not self.closed[piece]  # peers completed it meanwhile
         in_time = ordered if done else ordered & self._accounts.arrived_of(piece)
         self._accounts.regret += sum(self._geometry.block_size(piece, block) for block in in_time)
         if done:
+            self.early.drop(piece)
             return
-        if len(ordered) == self._geometry.blocks_in(piece) and not self.hash_is_right(piece, data):
+        data = self.early.data(piece)
+        received = self.early.received(piece)
+        whole = received is not None and bool(received.all())
+        if whole and not self.hash_is_right(piece, data):
             assert self._origin is not None
+            self.early.drop(piece)
             raise self._origin.distrust()
         self._accounts.injected(piece, ordered - in_time)
         self._injected[piece] = _Injected(self._clock(), data)
         swarm.inject(piece, data)
+
+    def _count_origin(self) -> None:
+        clients = [client for client in (self._origin, self._hashes) if client is not None]
+        self._accounts.from_origin = sum(client.received_bytes for client in clients)

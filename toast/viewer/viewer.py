@@ -18,7 +18,8 @@ from toast.common.errors import ToastError
 from toast.common.timemap import TimeMap
 from toast.common.waiting import wait_event
 from toast.media import probe
-from toast.origin import OriginClient, OriginError
+from toast.origin import OriginClient
+from toast.policy.audience import Audience, AudienceSettings, Reader
 from toast.policy.buffer import Unlimited
 from toast.policy.lookahead import create_horizon
 from toast.policy.pickers import create_picker
@@ -26,11 +27,14 @@ from toast.policy.playhead import Playhead, State
 from toast.policy.viewing import Facts, ViewingPolicy
 from toast.swarm import Block, Counters, FilmFile, FilmSwarm, Metainfo, Snapshot, SwarmSession
 from toast.viewer.accounts import Accounts
+from toast.viewer.attendance import Attendance, Pace
 from toast.viewer.errors import FilmUnavailable, ViewerError
 from toast.viewer.neighbourhood import Neighbourhood
 from toast.viewer.reader import BlockingFilm
+from toast.viewer.reading import Reading
 from toast.viewer.reporting import make_progress, make_report
 from toast.viewer.settings import Behaviour, ViewerSettings
+from toast.viewer.sources import PieceSource
 from toast.viewer.supply import Supply
 
 __all__ = ["Viewer"]
@@ -49,6 +53,18 @@ class Viewer:
         settings: see `ViewerSettings`.
         rng: all randomness of the policies.
         clock: monotonic seconds.
+        picker_options: parameters of the picker.
+        hashes: the client of the server's file of block hashes, or None.
+
+    Attributes:
+        metainfo: as given.
+        settings: as given.
+        accounts: what came from where.
+        sources: uint8[pieces], `PieceSource` of each piece.
+        reading: verified bytes for whoever waits for them.
+        playhead: where the viewing is, once opened.
+        timemap: of the film; None while it is not known.
+        attendance: the players, once opened.
     """
 
     def __init__(
@@ -62,6 +78,7 @@ class Viewer:
         rng: np.random.Generator,
         clock: Callable[[], float] = time.monotonic,
         picker_options: dict[str, Any] | None = None,
+        hashes: OriginClient | None = None,
     ) -> None:
         self.metainfo = metainfo
         self.settings = settings
@@ -75,11 +92,7 @@ class Viewer:
         self._file = FilmFile(
             settings.folder / metainfo.name, self._geometry, metainfo.piece_hashes
         )
-        pieces = self._geometry.pieces
-        self.have: NDArray[np.bool_] = np.zeros(pieces, dtype=np.bool_)
-        self._urgent: dict[int, int] = {}
-        self._arrivals: dict[int, asyncio.Event] = {}
-        self._reads: dict[int, asyncio.Future[bytes]] = {}
+        self.sources: NDArray[np.uint8] = np.zeros(self._geometry.pieces, dtype=np.uint8)
         self._wake = asyncio.Event()
         self._supply = Supply(
             metainfo,
@@ -88,9 +101,11 @@ class Viewer:
             clock=clock,
             stuck_seconds=settings.stuck_seconds,
             changed=self._wake.set,
+            hashes=hashes,
+            readable=self._more_readable,
         )
+        self.reading = Reading(self._geometry, self._file, self._supply, self._wake.set)
         self._stop = asyncio.Event()
-        self._over = False
         self._swarm: FilmSwarm | None = None
         self._joining: asyncio.Task[None] | None = None
         self._snapshot: Snapshot | None = None
@@ -99,6 +114,7 @@ class Viewer:
         self._opened_at = self._left_at = 0.0
         self._final_counters: Counters | None = None
         self.playhead: Playhead | None = None
+        self.attendance: Attendance | None = None
         self.timemap: TimeMap | None = metainfo.timemap
 
     # -- life ------------------------------------------------------------------------------------
@@ -116,7 +132,8 @@ class Viewer:
             raise ViewerError(
                 f"{self.settings.folder} cannot hold films ({error.strerror}): try another --folder"
             ) from error
-        self.have = await asyncio.to_thread(self._file.scan, progress)
+        self.have[:] = await asyncio.to_thread(self._file.scan, progress)
+        self.sources[self.have] = PieceSource.DISK
         self._opened_at = self._clock()
         self._arrived_at = time.time()
         self._swarm = FilmSwarm(
@@ -126,6 +143,7 @@ class Viewer:
             have=self.have,
             events=self,
         )
+        self.reading.swarm = self._swarm
         timemap = self.timemap or TimeMap.constant(
             self._geometry.film_bytes, self._geometry.film_bytes / _PROVISIONAL_RATE
         )
@@ -136,6 +154,18 @@ class Viewer:
         self.playhead = Playhead(timemap, self._geometry, self._opened_at)
         if self.settings.start_seconds > 0:
             self.playhead.seek(now, min(self.settings.start_seconds, timemap.duration))
+        by_readers = self.settings.pace is Pace.READERS
+        audience = AudienceSettings(
+            jump_seconds=self.settings.reader_jump_seconds,
+            lead_seconds=self.settings.reader_lead_seconds if by_readers else 0.0,
+        )
+        self.attendance = Attendance(
+            self.playhead,
+            Audience(timemap, self._geometry, audience),
+            self.settings.pace,
+            self._wake.set,
+        )
+        self.attendance.audience.sought(self.playhead.position)
         self._policy = ViewingPolicy(
             self._geometry,
             timemap.duration,
@@ -180,14 +210,9 @@ class Viewer:
 
     def _end(self) -> None:
         """Let go of everyone who waits for something of this viewing."""
-        self._over = True
         if self._joining is not None:
             self._joining.cancel()
-        for arrival in self._arrivals.values():
-            arrival.set()
-        for read in self._reads.values():
-            if not read.done():
-                read.set_result(b"")
+        self.reading.end()
 
     async def _leave(self) -> None:
         await self._supply.close()
@@ -199,8 +224,13 @@ class Viewer:
                 self._joining.cancel()
             self._final_counters = self._swarm.counters()
             self._swarm.close()
-            self._swarm = None
+            self._swarm = self.reading.swarm = None
             self._left_at = self._clock()
+
+    @property
+    def have(self) -> NDArray[np.bool_]:
+        """bool[pieces], here and verified."""
+        return self.reading.have
 
     # -- the control loop ------------------------------------------------------------------------
 
@@ -225,8 +255,10 @@ class Viewer:
         """Decide once. Returns how many seconds may pass until the next time, unless woken."""
         now = self._clock()
         assert self.playhead is not None
-        self.playhead.tick(now, self.have)
-        wait = min(self.settings.refresh_seconds, self.playhead.next_event(now, self.have))
+        assert self.attendance is not None
+        self.playhead.tick(now, self.have, self._supply.early.verified())
+        wait = min(self.attendance.follow(now), self.playhead.next_event(now, self.have))
+        wait = min(self.settings.refresh_seconds, wait)
         if self._swarm is None or self.have.all():
             return max(wait, 0.001)
         self._supply.mend(self._swarm)
@@ -240,8 +272,9 @@ class Viewer:
     def _facts(self, now: float, snapshot: Snapshot) -> Facts:
         assert self.playhead is not None
         self._snapshot = snapshot
-        slack = self.playhead.slack(now)
-        for piece in self._urgent:
+        assert self.attendance is not None
+        slack = self.attendance.audience.slack(now, self.playhead.slack(now))
+        for piece in self.reading.urgent:
             slack[piece] = min(slack[piece], 0.0)
         return Facts(
             now=now,
@@ -263,11 +296,13 @@ class Viewer:
     def piece_verified(self, piece: int) -> None:
         """A piece is there: wake who waits for it, then decide anew."""
         self.have[piece] = True
+        self.sources[piece] = self.accounts.source_of(piece)
         self._supply.piece_verified(piece)
         self.accounts.piece_done(piece, self._geometry)
-        arrival = self._arrivals.pop(piece, None)
-        if arrival is not None:
-            arrival.set()
+        self._more_readable(piece)
+
+    def _more_readable(self, piece: int) -> None:
+        self.reading.arrived(piece)
         self._wake.set()
 
     def piece_failed(self, piece: int) -> None:
@@ -286,9 +321,7 @@ class Viewer:
 
     def piece_read(self, piece: int, data: bytes) -> None:
         """Take the answer to a read that the file could not satisfy yet."""
-        future = self._reads.pop(piece, None)
-        if future is not None and not future.done():
-            future.set_result(data)
+        self.reading.piece_read(piece, data)
 
     def neighbours_changed(self) -> None:
         """Someone came or went."""
@@ -304,65 +337,37 @@ class Viewer:
 
     # -- readers ---------------------------------------------------------------------------------
 
-    def reader_opened(self, offset: int) -> None:
-        """A player begins to read somewhere: if that is elsewhere in the film, it has sought."""
-        timemap = self.timemap
-        if timemap is None or self.playhead is None:
-            return
-        if any(start <= offset < end for start, end in timemap.index):
-            return
+    def open_reader(self, offset: int) -> Reader | None:
+        """A player begins to read somewhere; None while the film's times are not known."""
+        if self.timemap is None or self.attendance is None:
+            return None
         now = self._clock()
-        self.playhead.tick(now, self.have)
-        at = timemap.time_of(offset)
-        if abs(at - self.playhead.position) > self.settings.reader_jump_seconds:
-            self.playhead.seek(now, at)
-            self._wake.set()
+        self.attendance.playhead.tick(now, self.have, self._supply.early.verified())
+        return self.attendance.open(now, offset)
 
-    async def wait_piece(self, piece: int, *, urgent: bool = False) -> bytes:
-        """A verified piece, as soon as it is there.
+    def reader_waits(self, reader: Reader) -> None:
+        """A player wants more than is there."""
+        if self.attendance is not None:
+            self.attendance.waits(reader)
 
-        Args:
-            piece: its number.
-            urgent: whether it is wanted now, wherever the playhead is.
+    def reader_left(self, reader: Reader | None) -> None:
+        """A player has left, or reads on elsewhere."""
+        if reader is not None and self.attendance is not None:
+            self.attendance.close(reader)
+
+    def reader_taken(self, reader: Reader | None, offset: int) -> None:
+        """A player has taken the film up to a byte."""
+        if reader is not None and self.attendance is not None:
+            self.attendance.taken(self._clock(), reader, offset)
+
+    def report_position(self, seconds: float, *, paused: bool = False, rate: float = 1.0) -> None:
+        """A player tells where it is; about once a second, and whenever that changes.
 
         Raises:
-            FilmUnavailable: the viewing ended before it came.
+            PolicyError: a number that is none.
         """
-        if urgent and not self.have[piece]:
-            self._urgent[piece] = self._urgent.get(piece, 0) + 1
-            self._wake.set()
-        try:
-            while not self.have[piece]:
-                if self._over:
-                    raise FilmUnavailable("the viewing has ended")
-                await self._arrivals.setdefault(piece, asyncio.Event()).wait()
-        finally:
-            if urgent and piece in self._urgent:
-                self._urgent[piece] -= 1
-                if self._urgent[piece] <= 0:
-                    del self._urgent[piece]
-        data = await self._file.read_piece(piece)
-        return data if data is not None else await self._read_around(piece)
-
-    async def _read_around(self, piece: int) -> bytes:
-        """A verified piece that the file does not hold intact: not flushed yet, or rotten."""
-        if self._swarm is not None:
-            future = self._reads.get(piece)
-            if future is None:
-                future = self._reads[piece] = asyncio.get_running_loop().create_future()
-                self._swarm.read_piece(piece)
-            data = await asyncio.shield(future)
-            if data and self._supply.hash_is_right(piece, data):
-                self._file.remember(piece, data)
-                return data
-        try:
-            data = await self._supply.fetch_piece(piece)
-        except OriginError as error:
-            raise FilmUnavailable(
-                f"piece {piece} is damaged on disk ({error}): start again to fetch it anew"
-            ) from error
-        self._file.remember(piece, data)
-        return data
+        if self.timemap is not None and self.attendance is not None:
+            self.attendance.report_position(self._clock(), seconds, paused=paused, rate=rate)
 
     async def _look_into_container(self) -> None:
         """Make the time map from the film itself, for a .torrent that carries none."""
@@ -370,7 +375,7 @@ class Viewer:
         try:
             info = await asyncio.to_thread(probe, cast("BinaryIO", film))
         except FilmUnavailable:
-            if self._over:
+            if self.reading.is_over:
                 return  # ended before enough of it came: that is no error
             raise
         self.timemap = info.timemap
@@ -418,6 +423,7 @@ class Viewer:
             origin_up=self._supply.up,
             origin_error=self._supply.last_error,
             tracker_error=self._neighbourhood.last_error,
+            readers=0 if self.attendance is None else self.attendance.audience.readers,
         )
 
     async def report(self) -> dict[str, Any]:

@@ -20,7 +20,10 @@ class Arriving:
 
     def __init__(self, *there, metainfo=METAINFO):
         self.metainfo = metainfo
+        self.reading = self
         self.opened = []
+        self.taken = []
+        self.left = 0
         self.asked = []
         self.failure = None
         self._there = {piece: asyncio.Event() for piece in range(4)}
@@ -35,10 +38,27 @@ class Arriving:
         for event in self._there.values():
             event.set()
 
-    def reader_opened(self, offset):
+    def open_reader(self, offset):
         self.opened.append(offset)
+        return "reader"
 
-    async def wait_piece(self, piece, *, urgent=False):
+    def reader_waits(self, reader):
+        self.waited = True
+
+    def reader_taken(self, reader, offset):
+        self.taken.append(offset)
+
+    def reader_left(self, reader):
+        self.left += 1
+
+    def is_here(self, offset):
+        return self._there[offset // PIECE].is_set()
+
+    async def read(self, offset, end):
+        data = await self.piece(offset // PIECE)
+        return data[offset % PIECE :][: end - offset]
+
+    async def piece(self, piece, *, urgent=False):
         self.asked.append((piece, urgent))
         await self._there[piece].wait()
         if self.failure is not None:
@@ -65,6 +85,19 @@ async def test_only_the_pieces_of_the_range_are_waited_for():
     await read(viewer, PIECE - 1, PIECE + 1)
     assert viewer.asked == [(0, False), (1, False)]
     assert viewer.opened == [PIECE - 1]
+    assert viewer.taken == [PIECE, PIECE + 1]
+    assert viewer.left == 1
+
+
+async def test_a_player_has_taken_only_what_it_came_back_after():
+    viewer = Arriving(*EVERYTHING)
+    stream = FilmReader(viewer).read(0, 2 * PIECE)
+    await anext(stream)
+    assert viewer.taken == []
+    await anext(stream)
+    assert viewer.taken == [PIECE]
+    await stream.aclose()
+    assert (viewer.taken, viewer.left) == ([PIECE], 1)
 
 
 async def test_each_piece_comes_as_soon_as_it_is_there():

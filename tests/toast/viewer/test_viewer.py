@@ -218,7 +218,7 @@ async def test_stop_ends_the_viewing_wherever_it_is(world, behaviour):
 async def test_stop_works_before_anything_came(world):
     world.server.gate.clear()
     viewer = await world.viewer()
-    waiting = asyncio.create_task(viewer.wait_piece(3))
+    waiting = asyncio.create_task(viewer.reading.piece(3))
     watching = asyncio.create_task(watch(viewer, seconds=5.0))
     await world.tracker.told.wait()
     viewer.stop()
@@ -227,7 +227,7 @@ async def test_stop_works_before_anything_came(world):
     with pytest.raises(FilmUnavailable):
         await waiting
     with pytest.raises(FilmUnavailable):
-        await viewer.wait_piece(4)
+        await viewer.reading.piece(4)
     world.server.gate.set()
 
 
@@ -246,7 +246,7 @@ async def test_stop_works_while_the_container_is_looked_into(world):
     world.server.gate.clear()
     viewer = await world.viewer(seconds=None, tracker=False)
     watching = asyncio.create_task(watch(viewer, seconds=5.0))
-    await until(lambda: viewer._urgent)
+    await until(lambda: viewer.reading.urgent)
     viewer.stop()
     assert not (await watching)["complete"]
     world.server.gate.set()

@@ -1,0 +1,90 @@
+"""From a source to a viewer of it, with its clients of server and trackers."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import numpy as np
+
+from toast.common import blockhashes
+from toast.origin import OriginClient, OriginSettings
+from toast.policy.neighbours import create_neighbours
+from toast.swarm import SwarmSession
+from toast.viewer.errors import ViewerError
+from toast.viewer.neighbourhood import Neighbourhood
+from toast.viewer.settings import ViewerSettings
+from toast.viewer.source import Source
+from toast.viewer.viewer import Viewer
+
+__all__ = ["assemble_viewer"]
+
+
+def assemble_viewer(
+    source: Source,
+    *,
+    settings: ViewerSettings,
+    session: SwarmSession,
+    http: aiohttp.ClientSession,
+    rng: np.random.Generator,
+    picker_options: Mapping[str, Any] | None = None,
+    origin_settings: OriginSettings | None = None,
+) -> Viewer:
+    """A viewer of a film, on the running event loop; not opened yet.
+
+    Args:
+        source: the film, and who has it.
+        settings: how it is watched.
+        session: the libtorrent session that it joins.
+        http: for server and trackers; the caller closes it.
+        rng: the randomness of its policies.
+        picker_options: parameters of the picker.
+        origin_settings: how patient the client of the server is.
+
+    Raises:
+        ViewerError: nobody is named who could have the film.
+    """
+    if not source.origins and not source.trackers:
+        raise ViewerError("this film names neither a VoD server nor a tracker: use --origin")
+    loop = asyncio.get_running_loop()
+    metainfo = source.metainfo
+
+    def client(urls: tuple[str, ...], size: int) -> OriginClient | None:
+        if not urls:
+            return None
+        return OriginClient(http, urls, film_bytes=size, clock=loop.time, settings=origin_settings)
+
+    neighbourhood = Neighbourhood(
+        session,
+        http=http,
+        trackers=source.trackers,
+        info_hash=metainfo.info_hash,
+        policy=create_neighbours(settings.neighbours),
+        rng=rng,
+        clock=loop.time,
+    )
+    return Viewer(
+        metainfo,
+        session=session,
+        origin=client(source.origins, metainfo.geometry.film_bytes),
+        hashes=client(_hash_urls(source), blockhashes.leaves_bytes(metainfo.geometry)),
+        neighbourhood=neighbourhood,
+        settings=settings,
+        rng=rng,
+        clock=loop.time,
+        picker_options=dict(picker_options or {}),
+    )
+
+
+def _hash_urls(source: Source) -> tuple[str, ...]:
+    """Where the hashes of blocks are: at each server, under the name that it is reached by."""
+    hashes = source.metainfo.block_hashes
+    if hashes is None:
+        return ()
+    said = urlsplit(hashes.url)
+    urls = [
+        said._replace(scheme=parts.scheme, netloc=parts.netloc).geturl()
+        for parts in map(urlsplit, source.origins)
+    ]
+    return tuple(dict.fromkeys(urls))
