@@ -12,14 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toast.common.geometry import BLOCK_BYTES, Geometry
+from toast.viewer.errors import WrongBlock
 
-__all__ = ["EarlyBlocks", "WrongBlock"]
+__all__ = ["EarlyBlocks"]
 
 _DIGEST_BYTES = 32
-
-
-class WrongBlock(Exception):  # noqa: N818  # never leaves this room: it says what was found
-    """A block is not what the .torrent promises."""
 
 
 @dataclass(slots=True)
@@ -91,8 +88,14 @@ class EarlyBlocks:
         part = self._part(piece)
         part.leaves = leaves
         grown = False
+        wrong: WrongBlock | None = None
         for block in np.flatnonzero(part.received & ~part.verified).tolist():
-            grown |= self._check(part, piece, block)
+            try:
+                grown |= self._check(part, piece, block)
+            except WrongBlock as error:
+                wrong = error
+        if wrong is not None:
+            raise wrong
         return grown
 
     def knows(self, piece: int) -> bool:

@@ -2,7 +2,7 @@
 
 from toast.common.errors import ToastError
 
-__all__ = ["FilmUnavailable", "ViewerError"]
+__all__ = ["FilmUnavailable", "ViewerError", "WrongBlock"]
 
 
 class ViewerError(ToastError):
@@ -11,3 +11,7 @@ class ViewerError(ToastError):
 
 class FilmUnavailable(ViewerError):  # noqa: N818  # says what is the matter, as the gateway tells it
     """A part of the film can be had from nobody."""
+
+
+class WrongBlock(ViewerError):  # noqa: N818  # says what was found
+    """A block from the server is not what the .torrent promises."""

@@ -15,7 +15,8 @@ from toast.origin import OriginClient, OriginError
 from toast.policy.handover import MissingBlocks, Order, OriginEstimate, Reason
 from toast.swarm import FilmSwarm, Metainfo
 from toast.viewer.accounts import Accounts
-from toast.viewer.early import EarlyBlocks, WrongBlock
+from toast.viewer.early import EarlyBlocks
+from toast.viewer.errors import WrongBlock
 
 __all__ = ["Supply"]
 
@@ -220,11 +221,11 @@ class Supply:
             if not self.closed[piece]:
                 continue  # it is complete meanwhile, or given up
             try:
-                if self.early.expect(piece, leaves):
-                    self._readable(piece)
+                self.early.expect(piece, leaves)
             except WrongBlock:
                 assert self._origin is not None
                 self._origin.distrust()
+            self._readable(piece)
 
     async def _fetch(self, order: Order, swarm: FilmSwarm) -> None:
         assert self._origin is not None

@@ -1,0 +1,135 @@
+"""The playhead is where the players are."""
+
+import math
+
+import numpy as np
+import pytest
+
+from toast.common.geometry import BLOCK_BYTES, Geometry
+from toast.common.timemap import TimeMap
+from toast.policy.audience import Audience, AudienceSettings
+from toast.policy.errors import PolicyError
+from toast.policy.playhead import Playhead, State
+from toast.viewer.attendance import Attendance, Pace
+
+SECOND = 2 * BLOCK_BYTES
+GEOMETRY = Geometry(film_bytes=100 * SECOND, piece_bytes=SECOND)
+TIMEMAP = TimeMap.constant(GEOMETRY.film_bytes, 100.0)
+EVERYTHING = np.ones(100, dtype=np.bool_)
+
+
+class Hall:
+    """A film that is all here, and who watches it."""
+
+    def __init__(self, pace=Pace.READERS):
+        self.changes = 0
+        self.playhead = Playhead(TIMEMAP, GEOMETRY)
+        audience = Audience(TIMEMAP, GEOMETRY, AudienceSettings(jump_seconds=5.0))
+        self.attendance = Attendance(self.playhead, audience, pace, self.changed)
+        self.step(0.0)
+
+    def changed(self):
+        self.changes += 1
+
+    def step(self, now):
+        self.playhead.tick(now, EVERYTHING)
+        return self.attendance.follow(now)
+
+    def open(self, now, second):
+        return self.attendance.open(now, second * SECOND)
+
+    def take(self, now, reader, second):
+        self.attendance.taken(now, reader, second * SECOND)
+
+
+def test_nobody_watches_and_nothing_moves():
+    hall = Hall()
+    hall.step(50.0)
+    assert hall.playhead.position == pytest.approx(0.0, abs=0.1)
+    assert hall.playhead.state is State.PAUSED
+    assert hall.playhead.stalls == 0
+
+
+def test_the_clock_needs_nobody():
+    hall = Hall(Pace.CLOCK)
+    assert hall.step(50.0) == math.inf
+    assert hall.playhead.position == 50.0
+
+
+def test_it_plays_as_far_as_its_player_has_taken_the_film():
+    hall = Hall()
+    reader = hall.open(0.0, 0)
+    hall.take(0.0, reader, 10)
+    assert hall.step(1.0) == pytest.approx(9.0)
+    hall.step(10.0)
+    assert hall.playhead.state is State.PAUSED
+    hall.step(30.0)
+    assert hall.playhead.position == pytest.approx(10.0, abs=0.1)
+    hall.take(31.0, reader, 20)
+    assert hall.playhead.state is State.PLAYING
+    hall.step(35.0)
+    assert hall.playhead.position == pytest.approx(14.0, abs=0.1)
+
+
+def test_a_player_that_waits_for_us_is_not_paused():
+    hall = Hall()
+    reader = hall.open(0.0, 0)
+    hall.take(0.0, reader, 3)
+    hall.attendance.waits(reader)
+    changes = hall.changes
+    hall.attendance.waits(reader)
+    assert hall.changes == changes
+    hall.step(3.0)
+    assert hall.playhead.state is State.PLAYING
+
+
+def test_a_read_elsewhere_seeks_and_plays_on_from_there():
+    hall = Hall()
+    reader = hall.open(0.0, 0)
+    hall.take(0.0, reader, 1)
+    hall.step(5.0)
+    hall.attendance.close(reader)
+    reader = hall.open(6.0, 60)
+    hall.take(6.0, reader, 70)
+    hall.step(8.0)
+    assert hall.playhead.position == pytest.approx(62.0)
+    assert hall.playhead.state is State.PLAYING
+
+
+def test_a_player_that_tells_is_believed():
+    hall = Hall()
+    reader = hall.open(0.0, 0)
+    hall.take(0.0, reader, 90)
+    hall.step(2.0)
+    hall.attendance.report_position(2.0, 1.0, paused=False, rate=1.0)
+    assert hall.playhead.position == pytest.approx(1.0)
+    assert hall.playhead.seek_seconds == []
+    hall.attendance.report_position(3.0, 1.5, paused=True, rate=1.0)
+    hall.step(4.0)
+    assert hall.playhead.position == pytest.approx(1.5)
+    hall.attendance.report_position(5.0, 1.5, paused=False, rate=2.0)
+    hall.step(6.0)
+    assert hall.playhead.position == pytest.approx(3.5)
+    hall.attendance.report_position(6.0, 40.0, paused=False, rate=2.0)
+    hall.step(6.0)
+    assert hall.playhead.position == pytest.approx(40.0)
+    assert len(hall.playhead.seek_seconds) == 1
+
+
+def test_who_falls_silent_is_followed_by_what_it_reads_again():
+    hall = Hall()
+    reader = hall.open(0.0, 0)
+    hall.take(0.0, reader, 8)
+    hall.attendance.report_position(1.0, 1.0, paused=False, rate=1.0)
+    assert hall.step(5.0) == math.inf
+    hall.step(30.0)
+    hall.step(60.0)
+    assert hall.playhead.state is State.PAUSED
+
+
+def test_no_number_is_no_position():
+    hall = Hall()
+    with pytest.raises(PolicyError):
+        hall.attendance.report_position(1.0, math.nan, paused=False, rate=1.0)
+    with pytest.raises(PolicyError):
+        hall.attendance.report_position(1.0, 1.0, paused=False, rate=0.0)
