@@ -9,6 +9,7 @@
 machines can reach, each needs `?key=`, see `film_key`.
 """
 
+import asyncio
 import hmac
 import secrets
 from typing import Final
@@ -170,7 +171,7 @@ class FilmRoutes:
         try:
             data = await subtitle.load()
             if request.match_info["ending"]:
-                data = to_webvtt(data)
+                data = await asyncio.to_thread(to_webvtt, data)
         except ToastError as error:
             raise _line(web.HTTPUnprocessableEntity, str(error)) from error
         return _subtitle_response(subtitle, data, converted=bool(request.match_info["ending"]))

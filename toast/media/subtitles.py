@@ -98,7 +98,7 @@ def _cues(lines: list[str]) -> Iterator[str]:
     timings = [(at, match) for at, line in enumerate(lines) if (match := _TIMING.fullmatch(line))]
     if len(timings) > _MAX_CUES:
         raise SubtitleError(f"this file has {len(timings)} cues: subtitles have fewer")
-    ends = [at for at, _ in timings[1:]] + [len(lines)]
+    ends = [*(at for at, _ in timings), len(lines)][1:]
     for (at, timing), end in zip(timings, ends, strict=True):
         begin, until = _seconds(timing.groups()[:4]), _seconds(timing.groups()[4:])
         if begin is None or until is None or until <= begin:
