@@ -6,6 +6,7 @@ in BEP 52): so a block can be shown as soon as it is here. No I/O.
 """
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -135,6 +136,12 @@ class EarlyBlocks:
     def drop(self, piece: int) -> None:
         """Forget a piece: it is complete, or what came of it is not to be trusted."""
         self._parts.pop(piece, None)
+
+    def trim(self, most: int, keep: Collection[int]) -> None:
+        """Forget the oldest pieces beyond `most` of those that are not to be kept."""
+        idle = [piece for piece in self._parts if piece not in keep]
+        for piece in idle[: max(0, len(idle) - most)]:
+            del self._parts[piece]
 
     def __contains__(self, piece: int) -> bool:
         return piece in self._parts

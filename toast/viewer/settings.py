@@ -47,5 +47,7 @@ class ViewerSettings:
     """A reader that opens the film further than this from the playhead is taken as a seek."""
     reader_lead_seconds: float = 2.0
     """How far ahead of its picture a player wants to have the film; 0 with the pace of a clock."""
+    abandon_seconds: float = 60.0
+    """What the server sends is broken off once it is due later than this: after a seek."""
     pace: Pace = Pace.CLOCK
     """What moves the playhead: time alone, or those who read through the gateway."""

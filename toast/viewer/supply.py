@@ -22,6 +22,7 @@ __all__ = ["Supply"]
 
 _AGAIN_SECONDS = 0.25
 _AWAITED_SECONDS = 1.0
+_KEPT_PARTS = 16
 _AWAITED = frozenset({Reason.STARTUP, Reason.SEEK})
 _NOBODY = OriginEstimate(rtt_seconds=0.0, rate=1.0, up=False)
 
@@ -121,6 +122,19 @@ class Supply:
             self.closed[order.piece] = True
             self._fetches[order.piece] = asyncio.create_task(self._fetch(order, swarm))
 
+    def abandon(self, unneeded: NDArray[np.bool_]) -> None:
+        """Stop fetching pieces that nobody needs now; what has come of them is kept for a while.
+
+        Args:
+            unneeded: bool[pieces].
+        """
+        for piece, fetch in list(self._fetches.items()):
+            if unneeded[piece]:
+                fetch.cancel()
+                del self._fetches[piece]
+                self.closed[piece] = False
+        self.early.trim(_KEPT_PARTS, keep={*self._fetches, *self._injected})
+
     def mend(self, swarm: FilmSwarm) -> None:
         """Look after pieces that were injected and not heard of since.
 
@@ -131,6 +145,7 @@ class Supply:
         for piece, injected in list(self._injected.items()):
             if now - injected.at > self._stuck_seconds:
                 del self._injected[piece]
+                self.early.drop(piece)
                 self.closed[piece] = False
             elif not injected.twice and now - injected.at > _AGAIN_SECONDS:
                 injected.twice = True
@@ -221,11 +236,13 @@ class Supply:
             if not self.closed[piece]:
                 continue  # it is complete meanwhile, or given up
             try:
-                self.early.expect(piece, leaves)
+                grown = self.early.expect(piece, leaves)
             except WrongBlock:
                 assert self._origin is not None
                 self._origin.distrust()
-            self._readable(piece)
+                grown = True  # the blocks beside it may be right
+            if grown:
+                self._readable(piece)
 
     async def _fetch(self, order: Order, swarm: FilmSwarm) -> None:
         assert self._origin is not None

@@ -263,6 +263,7 @@ class Viewer:
             return max(wait, 0.001)
         self._supply.mend(self._swarm)
         facts = self._facts(now, self._swarm.snapshot())
+        self._supply.abandon(facts.slack > self.settings.abandon_seconds)
         decision = self._policy.decide(facts, self._supply.missing_blocks(self._swarm))
         self.accounts.planned(decision.ranked, top=decision.window)
         self._swarm.steer(decision.plan, decision.coming, decision.view)

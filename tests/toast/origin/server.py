@@ -16,6 +16,8 @@ class FilmServer:
         ranges: [start, end) of every request, in order.
         gate: cleared, answers wait until it is set.
         latency: seconds from a request to its answer, as on a real way to a server.
+        hashes: of the film's blocks, at /hashes.
+        pause_after: bytes of an answer after which it halts until `gate` is set.
     """
 
     def __init__(self, content: bytes, host: str) -> None:
@@ -25,6 +27,8 @@ class FilmServer:
         self.gate = asyncio.Event()
         self.gate.set()
         self.latency = 0.0
+        self.hashes = b""
+        self.pause_after: int | None = None
         self._host = host
         self._port = 0
         self._runner: web.AppRunner | None = None
@@ -47,6 +51,7 @@ class FilmServer:
         """Listen: the first time on any free port, afterwards on the same one."""
         app = web.Application()
         app.router.add_get("/film", self._film)
+        app.router.add_get("/hashes", self._hashes)
         app.router.add_get("/{path:.*}", self._document)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -59,11 +64,25 @@ class FilmServer:
             await self._runner.cleanup()
             self._runner = None
 
-    async def _film(self, request: web.Request) -> web.Response:
-        await self.gate.wait()
+    async def _hashes(self, request: web.Request) -> web.Response:
+        plan = plan_range(request.method, request.headers, length=len(self.hashes), etag='"hash"')
+        body = self.hashes[plan.start : plan.end]
+        return web.Response(status=plan.status, headers=plan.headers, body=body)
+
+    async def _film(self, request: web.Request) -> web.StreamResponse:
+        if self.pause_after is None:
+            await self.gate.wait()
         await asyncio.sleep(self.latency)
         plan = plan_range(request.method, request.headers, length=len(self.content), etag='"film"')
         self.ranges.append((plan.start, plan.end))
+        if self.pause_after is not None:
+            response = web.StreamResponse(status=plan.status, headers=plan.headers)
+            await response.prepare(request)
+            middle = plan.start + self.pause_after
+            await response.write(self.content[plan.start : middle])
+            await self.gate.wait()
+            await response.write(self.content[middle : plan.end])
+            return response
         return web.Response(
             status=plan.status, headers=plan.headers, body=self.content[plan.start : plan.end]
         )

@@ -10,6 +10,8 @@ from pathlib import Path
 import libtorrent as lt
 import numpy as np
 
+from toast.common import blockhashes
+from toast.common.geometry import BLOCK_BYTES
 from toast.swarm import Metainfo, parse_metainfo
 
 PIECE = 64 * 1024
@@ -36,6 +38,7 @@ def make_torrent(
     timemap=None,
     origins=(),
     trackers=(),
+    hashes_url=None,
 ) -> bytes:
     """A v1 single-file .torrent, made by libtorrent, with our keys outside `info`."""
     files = lt.file_storage()
@@ -50,6 +53,16 @@ def make_torrent(
         top[b"url-list"] = [url.encode() for url in origins]
     if timemap is not None:
         top[b"toast"] = timemap.to_bencodable()
+    if hashes_url is not None:
+        starts = range(0, len(film), piece_bytes)
+        full = piece_bytes // BLOCK_BYTES
+        top[b"block hashes"] = {
+            b"roots": b"".join(
+                blockhashes.root(blockhashes.leaves(film[start : start + piece_bytes]), full)
+                for start in starts
+            ),
+            b"url": hashes_url.encode(),
+        }
     return lt.bencode(top)
 
 

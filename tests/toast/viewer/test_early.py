@@ -78,6 +78,14 @@ def test_what_is_dropped_is_gone():
     assert not early.knows(0)
 
 
+def test_only_so_many_abandoned_pieces_are_kept():
+    early = EarlyBlocks(GEOMETRY)
+    for number in (2, 0, 1):
+        early.add(number, 0, piece(number))
+    early.trim(1, keep={0})
+    assert [number in early for number in range(3)] == [True, True, False]
+
+
 CHUNKS = st.lists(st.tuples(st.integers(0, PIECE - 1), st.integers(1, 40_000)), max_size=30)
 
 

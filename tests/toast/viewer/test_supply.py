@@ -12,15 +12,16 @@ from tests.conformance.check_picker import make_view
 from tests.toast.origin.server import film_server
 from tests.toast.swarm.world import PIECE, flipped, make_metainfo, random_film
 from tests.toast.viewer.conftest import HASTY, next_host
+from toast.common import blockhashes
 from toast.common.geometry import BLOCK_BYTES
 from toast.origin import OriginClient, OriginError
-from toast.policy.handover import HandOverSettings, due_orders
+from toast.policy.handover import HandOverSettings, Order, Reason, due_orders
 from toast.swarm import Block
 from toast.viewer.accounts import Accounts
 from toast.viewer.supply import Supply
 
 FILM = random_film(4 * PIECE - 99)
-METAINFO = make_metainfo(FILM)
+METAINFO = make_metainfo(FILM, hashes_url="http://127.0.0.1/hashes")
 NOW = HandOverSettings(parallel=4)
 
 
@@ -50,6 +51,14 @@ class Bench:
         origin = OriginClient(
             http, (server.url,), film_bytes=len(FILM), clock=loop.time, settings=HASTY
         )
+        hashes = OriginClient(
+            http,
+            (f"{server.root}/hashes",),
+            film_bytes=blockhashes.leaves_bytes(METAINFO.geometry),
+            clock=loop.time,
+            settings=HASTY,
+        )
+        self.readable = []
         self.supply = Supply(
             METAINFO,
             origin,
@@ -57,7 +66,13 @@ class Bench:
             clock=lambda: self.now,
             stuck_seconds=3.0,
             changed=self.changed.set,
+            hashes=hashes,
+            readable=self.more_is_readable,
         )
+
+    def more_is_readable(self, piece):
+        self.readable.append(piece)
+        self.changed.set()
 
     def step(self, have="", *, started=True):
         """Let it order: all four pieces are due, nobody has them."""
@@ -220,6 +235,64 @@ async def test_a_lie_during_a_fetch_fetches_all_of_the_piece_and_injects_no_fill
     bench.step(have=" ***")
     server.gate.set()
     await bench.settled()
+    assert bench.swarm.injected == [(0, piece(0))]
+
+
+async def test_a_block_is_lent_out_before_its_piece_is_complete(bench, server):
+    server.hashes = blockhashes.leaves(FILM)
+    server.pause_after = BLOCK_BYTES + 5
+    server.gate.clear()
+    bench.step(have=" ***", started=False)
+    await bench.until(lambda: bench.readable)
+    assert bench.supply.early.read(0, 0, PIECE) == FILM[:BLOCK_BYTES]
+    assert bench.swarm.injected == []
+    assert bench.supply.missing_blocks(bench.swarm)(0).tolist() == [False, True, True, True]
+    server.gate.set()
+    await bench.settled()
+    assert bench.supply.early.read(0, 0, PIECE) == piece(0)
+    assert bench.swarm.injected == [(0, piece(0))]
+    bench.supply.piece_verified(0)
+    assert 0 not in bench.supply.early
+
+
+@pytest.mark.parametrize("wrong", ["the film", "the hashes"])
+async def test_nothing_wrong_is_lent_out(bench, server, wrong):
+    server.hashes = blockhashes.leaves(FILM if wrong == "the film" else flipped(FILM, 5))
+    if wrong == "the film":
+        server.content = flipped(FILM, 5)
+    server.pause_after = BLOCK_BYTES
+    server.gate.clear()
+    bench.step(have=" ***", started=False)
+    server.gate.set()
+    await bench.settled()
+    await bench.until(lambda: not bench.supply._lessons)
+    assert bench.supply.early.read(0, 0, BLOCK_BYTES) == b""
+    assert bench.swarm.injected == ([] if wrong == "the film" else [(0, piece(0))])
+
+
+async def test_hashes_are_asked_for_only_where_a_picture_waits(bench, server):
+    server.hashes = blockhashes.leaves(FILM)
+    later = Order(0, ((0, 4),), Reason.NO_SOURCE, 9.0)
+    bench.supply.fetch([later], bench.swarm)
+    await bench.settled()
+    assert bench.readable == []
+    assert bench.swarm.injected == [(0, piece(0))]
+
+
+async def test_what_is_needed_no_more_is_given_up_and_what_came_of_it_is_kept(bench, server):
+    server.hashes = blockhashes.leaves(FILM)
+    server.pause_after = BLOCK_BYTES
+    server.gate.clear()
+    bench.step(have=" ***", started=False)
+    await bench.until(lambda: bench.readable)
+    bench.supply.abandon(np.array([True, False, False, False]))
+    assert not bench.supply.closed[0]
+    await bench.settled()
+    server.gate.set()
+    server.pause_after = None
+    bench.step(have=" ***", started=False)
+    await bench.settled()
+    assert server.ranges == [(0, PIECE), (BLOCK_BYTES, PIECE)]
     assert bench.swarm.injected == [(0, piece(0))]
 
 
