@@ -26,6 +26,7 @@ from experiments.processes import program
 from tests.vodserver.conftest import DISKS, flip_byte, move_disks
 from vodserver.control import OPERATIONS
 from vodserver.store import add_film, create_store, list_titles, open_store
+from vodserver.store.blocks import blocks_path
 from vodserver.store.catalog import Catalog
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -96,6 +97,7 @@ class Ward:
     def replicas(self):
         """The files that are there, and those that should be."""
         there = {str(path) for path in self.folder.glob("*/extents/*/*")}
+        there |= {str(path) for path in self.folder.glob("store/blocks/*")}
         with open_store(self.store) as store:
             should = {
                 str(store.replica_path(title, extent, disk))
@@ -103,6 +105,7 @@ class Ward:
                 for extent in title.extents
                 for disk in extent.disks
             }
+            should |= {str(blocks_path(self.store, t.folder)) for t in store.titles()}
         return there, should
 
 
@@ -191,6 +194,7 @@ class Add(Operation):
         # As an add that was never killed made it, but for the name.
         assert [extent.sums for extent in third.extents] == [e.sums for e in first.extents]
         assert (third.sha256, third.timemap) == (first.sha256, first.timemap)
+        assert (third.block_roots, third.block_sums) == (first.block_roots, first.block_sums)
 
 
 class Drain(Operation):
@@ -232,6 +236,9 @@ class Repair(Operation):
                         path.unlink()
                     else:
                         flip_byte(path, int(rng.integers(extent.size)))
+            first, second = (blocks_path(ward.store, title.folder) for title in store.titles())
+            first.unlink()
+            flip_byte(second, 5)
 
     def argv(self, ward):
         return ("fsck", "--deep", "--repair", "--store", ward.store)

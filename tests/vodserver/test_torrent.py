@@ -1,5 +1,6 @@
 """The .torrent: an info that does not change, and the addresses of today."""
 
+import dataclasses
 import hashlib
 
 import libtorrent as lt
@@ -34,6 +35,27 @@ def test_a_stock_client_reads_all_of_it(pristine, trackers):
     assert [tracker.url for tracker in info.trackers()] == list(trackers)
     assert [tracker.tier for tracker in info.trackers()] == list(range(len(trackers)))
     assert [seed["url"] for seed in info.web_seeds()] == [URL]
+
+
+def test_block_hashes_are_offered_outside_info(pristine):
+    torrent = bdecode(
+        compose_torrent(pristine.title, trackers=(), content_url=URL, blocks_url="http://a/blocks")
+    )
+
+    assert torrent[b"block hashes"] == {
+        b"roots": pristine.title.block_roots,
+        b"url": b"http://a/blocks",
+    }
+    assert len(pristine.title.block_roots) == 32 * len(torrent[b"info"][b"pieces"]) // 20
+
+
+@pytest.mark.parametrize("url", ["http://a/blocks", None])
+def test_block_hashes_that_are_nowhere_are_not_offered(pristine, url):
+    title = pristine.title if url is None else dataclasses.replace(pristine.title, block_roots=b"")
+
+    torrent = compose_torrent(title, trackers=(), content_url=URL, blocks_url=url)
+
+    assert b"block hashes" not in bdecode(torrent)
 
 
 def test_announce_is_left_out_where_there_is_no_tracker(pristine):

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ import numpy as np
 from vodserver.control.registry import Progress, argument, operation
 from vodserver.errors import ControlUsageError
 from vodserver.store import Store, Title, add_film
+from vodserver.store.blocks import fault_of
 from vodserver.store.fsck import Finding, Survey, survey
 from vodserver.store.fsck_repair import repair_findings
 from vodserver.store.removal import clear_folder
@@ -128,7 +129,7 @@ async def _fsck(store: Store, arguments: dict[str, Any], told: Progress) -> dict
         found.findings += [
             finding
             for finding, _ in failed
-            if finding.kind in {"rotten", "unread"} and finding not in listed
+            if finding.kind in {"rotten", "unread", "blocks"} and finding not in listed
         ]
     left = found.problems()
     why = {finding: reason for finding, reason in failed if finding in set(left)}
@@ -180,7 +181,23 @@ async def _read_all(workshop: Workshop, found: Survey, told: Progress) -> list[F
                         findings.append(await _judge(workshop, title, extent.number, disk))
                 done += extent.size
                 told({"bytes_done": done, "bytes_total": found.replica_bytes})
+        findings += await _read_blocks(workshop, title, findings)
     return findings
+
+
+async def _read_blocks(
+    workshop: Workshop, title: Title, findings: Sequence[Finding]
+) -> list[Finding]:
+    """Read a title's block hashes, unless it is known that they are not good."""
+    store = workshop.store
+    known = {finding.title for finding in findings if finding.kind == "blocks"}
+    if not title.block_roots or title.id in known:
+        return []
+    fault = await in_thread(lambda: fault_of(store.path, title, deep=True))
+    if fault is None or store.title(title.id) is not title:
+        return []
+    store.doubt_blocks(title.id)
+    return [Finding("blocks", fault, title=title.id, folder=title.folder)]
 
 
 async def _judge(workshop: Workshop, title: Title, number: int, disk: int) -> Finding:

@@ -16,10 +16,11 @@ from toast.common.errors import ToastError
 from vodserver.errors import ServeError, ServeUsageError
 from vodserver.http.access_log import AccessEntry, AccessLog
 from vodserver.http.answers import COMMON_FIELDS, add_common_fields
+from vodserver.http.blocks import send_blocks
 from vodserver.http.connections import Gate, HttpStatistics, Timeouts
 from vodserver.http.content import content_fields, send_content
 from vodserver.http.fast import FastPath, FastRequest
-from vodserver.http.guard import ROUTE, make_guard, make_protocol, make_recorder
+from vodserver.http.guard import ROUTE, answer_failures, make_guard, make_protocol, make_recorder
 from vodserver.http.limits import AddressLimit
 from vodserver.http.links import LinkPolicy, read_secrets
 from vodserver.http.metrics import (
@@ -50,6 +51,7 @@ __all__ = ["HttpServer"]
 
 _JSON: Final = functools.partial(json.dumps, ensure_ascii=False, allow_nan=False)
 _EVERY_ADDRESS: Final = frozenset(("", "0.0.0.0", "::"))  # noqa: S104 - to refuse them
+_IN_TORRENT: Final = ("content", "blocks")
 _CONTENT_ROUTE: Final = "/titles/{id}/content"
 _CLIENT_GONE: Final = 499
 """What servers note where the client left before the end; no answer ever has it."""
@@ -202,18 +204,20 @@ class HttpServer:
         """What was done so far."""
         return self._gate.statistics() if self._gate is not None else HttpStatistics(0, 0, 0, 0)
 
-    def torrent(self, title: Title, *, query: str = "") -> bytes:
+    def _torrent(self, title: Title, query: Mapping[str, str]) -> bytes:
         """The .torrent of a title, with the addresses that this server goes by.
 
-        Args:
-            title: the title.
-            query: of the film's URL, where it needs a signature.
+        Those in it hold as long as the link by which it was asked for.
         """
-        url = self._url_of(title, "content")
+        content_url, blocks_url = (
+            "?".join(filter(None, (self._url_of(title, part), self._links.extend(path, query))))
+            for part, path in ((each, f"/titles/{title.id}/{each}") for each in _IN_TORRENT)
+        )
         return compose_torrent(
             title,
             trackers=self._settings.trackers,
-            content_url=f"{url}?{query}" if query else url,
+            content_url=content_url,
+            blocks_url=blocks_url,
         )
 
     def authorize(
@@ -246,7 +250,9 @@ class HttpServer:
         )
 
     def _application(self) -> web.Application:
-        app = web.Application(middlewares=[_say_who, make_guard(self.authorize, self._note_gone)])
+        app = web.Application(
+            middlewares=[answer_failures, make_guard(self.authorize, self._note_gone)]
+        )
         app.on_response_prepare.append(add_common_fields)
         app.add_routes(
             [
@@ -254,6 +260,7 @@ class HttpServer:
                 web.get("/titles/{id}", self._get_title),
                 web.get(_CONTENT_ROUTE, self._get_content),
                 web.get("/titles/{id}/stream", self._get_stream),
+                web.get("/titles/{id}/blocks", self._get_blocks),
                 web.get("/titles/{id}/torrent", self._get_torrent),
                 web.get("/torrents/{info_hash}.torrent", self._get_torrent_by_hash),
                 web.get("/status", self._get_status),
@@ -330,6 +337,7 @@ class HttpServer:
             "torrent": self._url_of(title, "torrent"),
             "content": self._url_of(title, "content"),
             "stream": self._url_of(title, "stream"),
+            "blocks": self._url_of(title, "blocks") if title.block_roots else None,
             **title.media,
         }
 
@@ -370,6 +378,13 @@ class HttpServer:
         title = self._title_of(request)
         return await send_stream(request, self._store, title, self._streams, self._settings)
 
+    async def _get_blocks(self, request: web.Request) -> web.StreamResponse:
+        title = self._title_of(request)
+        timeout = self._settings.send_timeout_seconds
+        return await send_blocks(
+            request, self._store, title, self._streams.cap, send_timeout=timeout
+        )
+
     async def _get_torrent(self, request: web.Request) -> web.Response:
         return self._torrent_response(self._title_of(request), request)
 
@@ -382,9 +397,8 @@ class HttpServer:
 
     def _torrent_response(self, title: Title, request: web.Request) -> web.Response:
         disposition = f'attachment; filename="{title.id}.torrent"'  # ids are a-z, 0-9 and "-"
-        query = self._links.extend(f"/titles/{title.id}/content", request.query)
         return web.Response(
-            body=self.torrent(title, query=query),
+            body=self._torrent(title, request.query),
             content_type="application/x-bittorrent",
             headers={"Content-Disposition": disposition},
         )
@@ -473,19 +487,3 @@ def _body_bytes(request: web.BaseRequest, response: web.StreamResponse | None) -
 def _read_links(settings: ServeSettings) -> LinkPolicy:
     secrets = () if settings.link_secrets is None else read_secrets(settings.link_secrets)
     return LinkPolicy(secrets, required=settings.require_signed)
-
-
-@web.middleware
-async def _say_who(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
-    """Turn what no handler foresaw into a plain 500, and tell the operator, not the stranger."""
-    try:
-        return await handler(request)
-    except web.HTTPException:
-        raise
-    except ConnectionError:
-        raise  # the client went away: aiohttp knows what to do
-    except Exception as error:
-        _log.exception("request %s %s failed", request.method, request.path)
-        raise web.HTTPInternalServerError(text="the server failed; its log says why\n") from error

@@ -12,7 +12,7 @@ from vodserver.http.counted import CountedTransport
 from vodserver.http.sender import FilmSource, Pacer
 from vodserver.store import Title
 
-__all__ = ["content_fields", "media_type", "send_content"]
+__all__ = ["asked_fields", "content_fields", "media_type", "send_content"]
 
 _TYPES: Final = {"mp4": "video/mp4", "matroska": "video/x-matroska", "webm": "video/webm"}
 _CONDITIONS: Final = (
@@ -51,6 +51,15 @@ def _plan(method: str, fields: dict[str, str], title: Title) -> RangePlan:
     )
 
 
+def asked_fields(request: web.Request) -> dict[str, str]:
+    """The fields of a request that say which part is wanted and when, each joined to one line."""
+    return {
+        str(name): ", ".join(request.headers.getall(name))
+        for name in _CONDITIONS
+        if name in request.headers
+    }
+
+
 async def send_content(
     request: web.Request,
     source: FilmSource,
@@ -77,12 +86,7 @@ async def send_content(
         HTTPServiceUnavailable: the first bytes cannot be read from any disk.
         ConnectionError: the client went away.
     """
-    fields = {
-        str(name): ", ".join(request.headers.getall(name))
-        for name in _CONDITIONS
-        if name in request.headers
-    }
-    plan = _plan(request.method, fields, title)
+    plan = _plan(request.method, asked_fields(request), title)
     response = web.StreamResponse(status=plan.status, headers=dict(plan.headers))
     if plan.status not in {200, 206, 304}:
         response.content_length = 0

@@ -13,7 +13,7 @@ from aiohttp.typedefs import Middleware
 from vodserver.http.answers import COMMON_FIELDS, answer_preflight
 from vodserver.settings import ServeSettings
 
-__all__ = ["ROUTE", "make_guard", "make_protocol", "make_recorder"]
+__all__ = ["ROUTE", "answer_failures", "make_guard", "make_protocol", "make_recorder"]
 
 _log = logging.getLogger(__name__)
 
@@ -122,3 +122,17 @@ def make_guard(authorize: Authorize, gone: Gone) -> Middleware:
             raise
 
     return guard
+
+
+@web.middleware
+async def answer_failures(request: web.Request, handler: _Handler) -> web.StreamResponse:
+    """Turn what no handler foresaw into a plain 500, and tell the operator, not the stranger."""
+    try:
+        return await handler(request)
+    except web.HTTPException:
+        raise
+    except ConnectionError:
+        raise  # the client went away: aiohttp knows what to do
+    except Exception as error:
+        _log.exception("request %s %s failed", request.method, request.path)
+        raise web.HTTPInternalServerError(text="the server failed; its log says why\n") from error

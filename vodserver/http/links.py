@@ -30,6 +30,7 @@ __all__ = ["LinkPolicy", "read_secrets", "sign_path"]
 _MAX_FILE_BYTES: Final = 64 * 1024
 _LEAST_SECRET_BYTES: Final = 16
 _MAX_FIELD_CHARS: Final = 64
+_LINKED: Final = ("/content", "/stream", "/torrent", "/blocks")
 _DIGITS: Final = re.compile(r"[0-9]{1,12}", re.ASCII)
 
 
@@ -164,7 +165,7 @@ class LinkPolicy:
 
 def needs_link(path: str) -> bool:
     """Whether a path leads to a film or to what leads there."""
-    return path.startswith("/torrents/") or path.endswith(("/content", "/stream", "/torrent"))
+    return path.startswith("/torrents/") or path.endswith(_LINKED)
 
 
 def _contains(network: str, peer: str | None) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from vodserver.http.admission import AdmissionStatistics
 from vodserver.http.connections import HttpStatistics
 from vodserver.http.sender import FilmSource
-from vodserver.store.rows import DiskRow
+from vodserver.store.rows import DiskRow, Title
 from vodserver.store.store import StoreStatistics
 
 __all__ = ["SeedStatus", "ServedStore", "http_status", "store_status"]
@@ -23,6 +23,10 @@ class ServedStore(FilmSource, Protocol):
 
     def statistics(self) -> StoreStatistics:
         """What its disks did."""
+        ...
+
+    async def read_blocks(self, title: Title, start: int, end: int) -> bytes:
+        """Bytes [start, end) of the hashes of a title's blocks; raises ReadError."""
         ...
 
 

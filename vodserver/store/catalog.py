@@ -28,7 +28,7 @@ from vodserver.store.rows import (
     Replica,
     Title,
 )
-from vodserver.store.schema import FORMAT, SCHEMA
+from vodserver.store.schema import BLOCKS_NOTE, FORMAT, SCHEMA
 
 __all__ = [
     "CATALOG_NAME",
@@ -208,6 +208,7 @@ class Catalog(CatalogFile):
             *(title.id, title.name, title.folder, title.film_bytes, title.duration),
             *(title.piece_bytes, title.extent_bytes, title.info_hash, title.sha256),
             *(title.info, title.timemap, json.dumps(title.media), title.added),
+            *(title.block_roots, title.block_sums),
         )
         extents = [
             (title.id, extent.number, extent.size, json.dumps(extent.disks), extent.sums)
@@ -228,6 +229,27 @@ class Catalog(CatalogFile):
             )
             self._db.executemany("INSERT INTO extents VALUES (?, ?, ?, ?, ?)", extents)
             self._db.execute("DELETE FROM ingests WHERE folder=?", (title.folder,))
+
+    def hashed(self) -> set[str]:
+        """Folders of the titles that have block hashes."""
+        with self._translated():
+            rows = self._db.execute("SELECT folder FROM titles WHERE block_roots!=x''")
+            return {folder for (folder,) in rows}
+
+    def set_block_hashes(self, folder: str, roots: bytes, sums: bytes) -> None:
+        """Note the block hashes of a title, which are in their file now, and that they are made.
+
+        Raises:
+            StoreUsageError: there is no title of this folder (it may have been removed meanwhile).
+        """
+        with self._translated(), self._transaction():
+            changed = self._db.execute(
+                "UPDATE titles SET block_roots=?, block_sums=? WHERE folder=?",
+                (roots, sums, folder),
+            )
+            if not changed.rowcount:
+                raise StoreUsageError(f"there is no title in folder '{folder}'")
+            self.set_note(BLOCKS_NOTE, None)
 
     def remove_title(self, title_id: str) -> Title:
         """Make a title vanish, and note its folder as debris, in one transaction.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from vodserver.store.catalog import Extent, Title
 
 __all__ = [
+    "BlocksBad",
     "DiskChanged",
     "ReplicaBad",
     "StoreEvent",
@@ -23,7 +24,7 @@ class TitleAdded:
 
 @dataclass(frozen=True, slots=True)
 class TitleChanged:
-    """Replicas of a title lie elsewhere now; its bytes are the same.
+    """Replicas of a title lie elsewhere now, or it has block hashes; its bytes are the same.
 
     Attributes:
         title: as it is now.
@@ -67,4 +68,15 @@ class DiskChanged:
     number: int
 
 
-StoreEvent = TitleAdded | TitleChanged | TitleRemoved | ReplicaBad | DiskChanged
+@dataclass(frozen=True, slots=True)
+class BlocksBad:
+    """A title's block hashes were found missing, short or rotten.
+
+    Attributes:
+        title: whose.
+    """
+
+    title: Title
+
+
+StoreEvent = TitleAdded | TitleChanged | TitleRemoved | ReplicaBad | BlocksBad | DiskChanged

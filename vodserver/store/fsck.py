@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from vodserver.store.blocks import BLOCKS_NAME, fault_of
 from vodserver.store.catalog import Catalog, DiskRow, Extent, Replica, Title
 from vodserver.store.layout import EXTENTS_NAME, disk_owner
+from vodserver.store.schema import BLOCKS_NOTE
 from vodserver.store.sums import SUM_BYTES, SUM_SPAN
 
 __all__ = ["KINDS", "NOTES", "Finding", "Kind", "Survey", "survey"]
@@ -28,6 +30,8 @@ Kind = Literal[
     "unread",
     "few",
     "twice",
+    "blocks",
+    "unhashed",
     "orphan",
     "stale",
     "unknown",
@@ -45,6 +49,8 @@ KINDS: Final[Mapping[Kind, str]] = {
     "unread": "a replica could not be read now, for its disk does not answer (--deep)",
     "few": "an extent has fewer replicas than the store's placement makes",
     "twice": "an extent has two replicas on one disk, which count as one",
+    "blocks": "a title's block hashes are not there or not what was written (all read by --deep)",
+    "unhashed": "a title that has no block hashes yet: an older version took it in",
     "orphan": "a file or a folder of the store's own making that the catalog does not know",
     "stale": "files of removed titles or moved replicas that are still there",
     "unknown": "a file that is not the store's: never removed, move it away yourself",
@@ -53,10 +59,11 @@ KINDS: Final[Mapping[Kind, str]] = {
 }
 """What fsck finds."""
 
-NOTES: Final = frozenset({"unfinished", "waiting"})
+NOTES: Final = frozenset({"unfinished", "waiting", "unhashed"})
 """Findings that are no problem."""
 
 _FOLDER: Final = re.compile(r"[0-9a-f]{16}")
+_BLOCKS_DRAFT: Final = re.compile(r"\.([0-9a-f]{16})\.new")
 _EXTENT: Final = re.compile(r"\d{6,}")
 _DRAFT: Final = re.compile(r"\.(\d{6,})\.new")
 
@@ -157,6 +164,7 @@ class _Surveyor:
             self._found.titles += 1
             self._add(self._check_title(title))
             self._add(self._left_in(title))
+        self._add(self._check_blocks(titles, known))
         self._add(self._stale({title.folder for title in titles}))
         self._add(
             Finding(
@@ -215,6 +223,25 @@ class _Surveyor:
         for extent in title.extents:
             self._found.extents += 1
             yield from self._check_extent(title, extent)
+
+    def _check_blocks(self, titles: Iterable[Title], known: set[str]) -> Iterator[Finding]:
+        """Compare what hashes of blocks there are with those that there should be."""
+        for title in titles:
+            about: dict[str, Any] = {"title": title.id, "folder": title.folder}
+            if not title.block_roots:
+                yield Finding("unhashed", f"'{title.id}' has no block hashes yet", **about)
+            elif (fault := fault_of(self._catalog.path.parent, title, deep=False)) is not None:
+                yield Finding("blocks", fault, **about)
+        folder = self._catalog.path.parent / BLOCKS_NAME
+        making = self._catalog.get_note(BLOCKS_NOTE)
+        ingests = {ingest.folder for ingest in self._ingests} | {making}
+        for name in sorted(_sizes(folder)):
+            path = folder / name
+            draft = _BLOCKS_DRAFT.fullmatch(name)
+            if not (draft or _FOLDER.fullmatch(name)) or not path.is_file():
+                yield Finding("unknown", f"{path} is not the store's", path=path)
+            elif (draft and draft[1] not in ingests) or (not draft and name not in known):
+                yield Finding("orphan", f"{path} is of no title", path=path)
 
     def _check_extent(self, title: Title, extent: Extent) -> Iterator[Finding]:
         what = f"extent {extent.number} of '{title.id}'"

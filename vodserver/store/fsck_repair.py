@@ -12,6 +12,8 @@ from toast.common.errors import ToastError
 from vodserver.store.catalog import Catalog, Replica
 from vodserver.store.fsck import Finding
 from vodserver.store.removal import clear_folder, clear_pending
+from vodserver.store.schema import BLOCKS_NOTE
+from vodserver.store.upkeep.blocks import make_blocks
 from vodserver.store.upkeep.repair import mend
 from vodserver.store.upkeep.targets import choose_target
 from vodserver.store.upkeep.threads import in_catalog
@@ -65,6 +67,8 @@ async def _repair(workshop: Workshop, finding: Finding, rng: np.random.Generator
     elif finding.kind in {"stale", "unfinished"}:
         paths = dict(store.disk_paths)
         await in_catalog(store, lambda catalog: _clear(catalog, finding, paths))
+    elif finding.kind in {"blocks", "unhashed"}:
+        await make_blocks(workshop, finding.title)
     elif finding.kind == "orphan":
         await in_catalog(store, lambda catalog: _remove_orphan(catalog, finding))
 
@@ -106,14 +110,24 @@ def _clear(catalog: Catalog, finding: Finding, paths: dict[int, Path]) -> None:
 def _remove_orphan(catalog: Catalog, finding: Finding) -> None:
     """Remove a file or folder that the catalog does not know, if it still does not."""
     assert finding.path is not None, "an orphan is a file or a folder"
-    assert finding.disk is not None, "on a disk"
     if not finding.folder:
         known = {title.folder for title in catalog.titles()} | set(catalog.ingests())
-        if finding.path.name not in known:
+        if finding.disk is not None and finding.path.name not in known:
             shutil.rmtree(finding.path)
+        elif finding.disk is None:
+            _remove_blocks(catalog, finding.path, known)
         return
+    assert finding.disk is not None, "on a disk"
     number = int(finding.path.name.strip(".").removesuffix(".new"))
     replica = Replica(finding.folder, number, finding.disk)
     is_draft = finding.path.name.startswith(".")
     if replica not in catalog.pending() and (is_draft or not catalog.places(replica)):
         finding.path.unlink(missing_ok=True)
+
+
+def _remove_blocks(catalog: Catalog, path: Path, known: set[str]) -> None:
+    """Remove hashes of blocks that are of no title, and of none that is on its way in."""
+    folder = path.name.removeprefix(".").removesuffix(".new")
+    used = set(catalog.ingests()) | {catalog.get_note(BLOCKS_NOTE) or ""}
+    if folder not in (used if path.name.startswith(".") else known | used):
+        path.unlink(missing_ok=True)

@@ -21,6 +21,7 @@ from toast.common.units import format_bytes
 from toast.media import MediaInfo, probe
 from vodserver.allocation import ALLOCATIONS, Allocation
 from vodserver.errors import AllocationError, DiskError, FilmError, IngestStopped, StoreError
+from vodserver.store.blocks import BlockHashes, BlocksWriter
 from vodserver.store.catalog import Catalog, Extent, Title
 from vodserver.store.names import clean_name, title_id
 from vodserver.store.plan import FilmIdentity, IngestPlan, cut_of
@@ -191,6 +192,15 @@ class _Ingest:
         return folder, plan
 
     def _take(self, source: BinaryIO, film: Path, folder: str, plan: IngestPlan) -> "_Taken":
+        blocks = BlocksWriter(self._catalog.path.parent, folder, plan.cut.piece_bytes)
+        with blocks:
+            taken = self._take_extents(source, film, folder, plan, blocks)
+            taken.blocks = blocks.finish()
+        return taken
+
+    def _take_extents(
+        self, source: BinaryIO, film: Path, folder: str, plan: IngestPlan, blocks: BlocksWriter
+    ) -> "_Taken":
         size, cut = plan.film.size, plan.cut
         known = {extent.number: extent for extent in self._catalog.ingested(folder)}
         if known:
@@ -207,6 +217,7 @@ class _Ingest:
             old = known.get(number)
             writing = self._writer.begin(folder, number, data, disks, old)
             taken.hash(data, cut.piece_bytes)
+            blocks.add(data)
             extent = self._writer.finish(writing)
             if extent != old:
                 self._catalog.note_ingested(folder, extent)
@@ -251,6 +262,8 @@ class _Ingest:
             },
             added=time.time(),
             extents=tuple(taken.extents),
+            block_roots=taken.blocks.roots,
+            block_sums=taken.blocks.sums,
         )
 
     def _give_up(self, folder: str) -> None:
@@ -267,6 +280,7 @@ class _Taken:
         self.pieces: list[bytes] = []
         self.whole = hashlib.sha256()
         self.extents: list[Extent] = []
+        self.blocks = BlockHashes(b"", b"")
 
     def hash(self, data: bytes, piece_bytes: int) -> None:
         view = memoryview(data)

@@ -1,6 +1,7 @@
 """What lies where in a store's directories, and how a store comes into being.
 
 STORE/catalog.sqlite    which titles there are, and where their extents lie
+STORE/blocks/FOLDER     hashes of a title's blocks (see blocks.py)
 STORE/lock              held by the one process that uses the store
 DISK/vod-disk.json      which store and which disk this directory is
 DISK/extents/FOLDER/N   extent N of a title (FOLDER is random, the same on every disk)

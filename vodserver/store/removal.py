@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from vodserver.store.blocks import blocks_path, draft_of, remove_blocks
 from vodserver.store.catalog import Catalog, Replica, Title
 from vodserver.store.layout import draft_path, extent_path, remove_folder
+from vodserver.store.schema import BLOCKS_NOTE
 
 __all__ = [
     "INGEST_AGE_SECONDS",
+    "clear_blocks",
     "clear_debris",
     "clear_folder",
     "clear_garbage",
@@ -66,7 +69,25 @@ def clear_debris(
         clear_pending(catalog, disk_paths, replica)
     for folder in catalog.debris():
         clear_folder(catalog, disk_paths, folder)
+    clear_blocks(catalog)
     clear_garbage(catalog, disk_paths)
+
+
+def clear_blocks(catalog: Catalog) -> None:
+    """Remove the block hashes whose making was killed, unless a title has them.
+
+    Args:
+        catalog: as this thread has it; nobody may be making block hashes.
+    """
+    folder = catalog.get_note(BLOCKS_NOTE)
+    if folder is None:
+        return
+    store = catalog.path.parent
+    if folder in catalog.hashed():
+        draft_of(blocks_path(store, folder)).unlink(missing_ok=True)
+    elif not remove_blocks(store, folder):
+        return
+    catalog.set_note(BLOCKS_NOTE, None)
 
 
 def clear_pending(catalog: Catalog, disk_paths: Mapping[int, Path], replica: Replica) -> None:
@@ -102,6 +123,7 @@ def clear_garbage(
 def clear_folder(catalog: Catalog, disk_paths: Mapping[int, Path], folder: str) -> None:
     """Remove a folder that is debris, and strike it when it is gone from every disk for good."""
     gone = remove_folder(folder, disk_paths.values())
+    gone &= remove_blocks(catalog.path.parent, folder)
     # Someone who was writing a replica into it when its title vanished may make it once more.
     written = any(replica.folder == folder for replica in catalog.pending())
     if gone and not written and _awaited(catalog) <= set(disk_paths):

@@ -50,6 +50,9 @@ class Title:
         media: container, codecs and picture size, as probed.
         added: when it was added, unix seconds.
         extents: where its bytes lie, in film order.
+        block_roots: the Merkle root of every piece's block hashes, 32 bytes each; empty where
+            those were not made yet.
+        block_sums: checksums of the file of block hashes, as those of extents.
     """
 
     id: str
@@ -66,6 +69,8 @@ class Title:
     media: dict[str, Any]
     added: float
     extents: tuple[Extent, ...] = field(repr=False)
+    block_roots: bytes = field(default=b"", repr=False)
+    block_sums: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,15 @@ from typing import Final
 
 from vodserver.errors import StoreUsageError
 
-__all__ = ["FORMAT", "SCHEMA", "check_format", "migrate"]
+__all__ = ["BLOCKS_NOTE", "FORMAT", "SCHEMA", "check_format", "migrate"]
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Version of the store's layout; a store of a later version is refused, not guessed at."""
 
 _OLDEST: Final = 1
+
+BLOCKS_NOTE: Final = "blocks"
+"""Key of the note that names the folder whose block hashes are made outside an ingest."""
 
 _LIFE = """
 CREATE TABLE ingests (
@@ -50,6 +53,11 @@ CREATE TABLE bad (                    -- replicas known not to hold what was wri
 ) STRICT, WITHOUT ROWID;
 """
 
+_BLOCKS = """
+ALTER TABLE titles ADD COLUMN block_roots BLOB NOT NULL DEFAULT x'';
+ALTER TABLE titles ADD COLUMN block_sums BLOB NOT NULL DEFAULT x'';
+"""
+
 _STATE = "CHECK (state IN ('active', 'draining', 'lost', 'retired'))"
 
 SCHEMA: Final = f"""
@@ -74,7 +82,9 @@ CREATE TABLE titles (
     info BLOB NOT NULL,               -- the torrent's info dictionary, bencoded
     timemap BLOB NOT NULL,            -- the torrent's `toast` value, bencoded
     media TEXT NOT NULL,              -- JSON: container, codecs, picture size
-    added REAL NOT NULL               -- unix seconds
+    added REAL NOT NULL,              -- unix seconds
+    block_roots BLOB NOT NULL DEFAULT x'',  -- root of each piece's block hashes; may be missing
+    block_sums BLOB NOT NULL DEFAULT x''    -- of the file of block hashes, as in extents
 ) STRICT;
 CREATE TABLE extents (
     title TEXT NOT NULL REFERENCES titles (id),
@@ -96,8 +106,11 @@ ALTER TABLE ingests RENAME TO ingests_1;
 {_LIFE}
 INSERT INTO debris SELECT folder FROM ingests_1;
 DROP TABLE ingests_1;
-UPDATE store SET value='2' WHERE key='format';
 """  # noqa: S608 - all of it is ours
+
+# Titles of format 2 have no block hashes: those are made when the store is served or repaired.
+_NOW: Final = f"UPDATE store SET value='{FORMAT}' WHERE key='format';"  # noqa: S608 - ours
+_STEPS: Final = {"1": _FROM_1 + _BLOCKS, "2": _BLOCKS}
 
 
 def check_format(path: Path, found: str | None) -> None:
@@ -121,7 +134,7 @@ def migrate(db: sqlite3.Connection) -> None:
     (found,) = db.execute("SELECT value FROM store WHERE key='format'").fetchone()
     if found != str(FORMAT):
         try:
-            db.executescript(f"BEGIN IMMEDIATE; {_FROM_1} COMMIT;")
+            db.executescript(f"BEGIN IMMEDIATE; {_STEPS[found]} {_NOW} COMMIT;")
         except BaseException:
             if db.in_transaction:
                 db.execute("ROLLBACK")

@@ -1,5 +1,6 @@
 """A store, opened: its titles, and verified reads of them from whichever replica is best."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,9 +10,11 @@ from typing import Final, Self
 from vodserver.errors import DiskError, ReadError
 from vodserver.scheduling import SCHEDULERS, DiskLoad
 from vodserver.store.array import DiskArray
+from vodserver.store.blocks import read_blocks
 from vodserver.store.catalog import CATALOG_NAME, Catalog, DiskRow, Extent, Title
 from vodserver.store.disks import Disk, ExtentKey, RealDisk
 from vodserver.store.events import (
+    BlocksBad,
     DiskChanged,
     ReplicaBad,
     StoreEvent,
@@ -322,6 +325,24 @@ class Store:
         ready = await self._fetch_bytes(title, extent, begin, stop, extent.disks)
         assert ready.view is not None
         return ready.view
+
+    async def read_blocks(self, title: Title, start: int, end: int) -> bytes:
+        """Bytes [start, end) of the hashes of a title's blocks, verified.
+
+        Raises:
+            ReadError: they are not there, or not what was written.
+        """
+        try:
+            return await asyncio.to_thread(read_blocks, self.path, title, start, end)
+        except ReadError:
+            self.doubt_blocks(title.id)
+            raise
+
+    def doubt_blocks(self, title_id: str) -> None:
+        """Have a title's block hashes looked at: somebody could not read them."""
+        title = self._titles.get(title_id)
+        if title is not None:
+            self._tell(BlocksBad(title))
 
     def _part(self, title: Title, at: int, end: int) -> tuple[Extent, int, int]:
         """The extent that holds a byte, as it lies now, and the part of it up to `end`."""

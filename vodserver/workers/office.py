@@ -165,6 +165,8 @@ class Desk:
                 ticket = self._tickets.pop(args["ticket"], None)
                 if ticket is not None:
                     self._office.streams.admission.release(ticket)
+            case "blocks":
+                self._office.store.doubt_blocks(args["title"])
             case "listening":
                 self._listening(args)
             case "failed":

@@ -14,6 +14,7 @@ from typing import Any, Final
 from vodserver.errors import ChannelError, ReadError, StoreError
 from vodserver.http.admission import Refusal
 from vodserver.store import Disk, Extent, Ready, RealDisk, Title
+from vodserver.store.blocks import read_blocks
 from vodserver.store.catalog import CATALOG_NAME, Catalog
 from vodserver.store.disks import ExtentKey
 from vodserver.store.files import OpenFile
@@ -54,6 +55,7 @@ class RemoteStore:
     ) -> None:
         self.disk_rows: list[DiskRow] = []
         """None: disks are the main process's."""
+        self._path = path
         self._channel = channel
         self._catalog = Catalog(path / CATALOG_NAME)
         self._titles = {title.id: title for title in self._catalog.titles()}
@@ -151,6 +153,18 @@ class RemoteStore:
             if ready is not None:
                 return ready
         raise ReadError(f"extent {extent.number} of '{title.id}' cannot be sent")
+
+    async def read_blocks(self, title: Title, start: int, end: int) -> bytes:
+        """Bytes [start, end) of the hashes of a title's blocks, verified.
+
+        Raises:
+            ReadError: they are not there, or not what was written.
+        """
+        try:
+            return await asyncio.to_thread(read_blocks, self._path, title, start, end)
+        except ReadError:
+            self._channel.tell("blocks", title=title.id)
+            raise
 
     def _part(self, title: Title, at: int, end: int) -> tuple[Extent, int, int]:
         return part_of(self._titles.get(title.id, title), at, end)

@@ -10,6 +10,7 @@ from tests.vodserver.conftest import DISKS, flip_byte, make_empty
 from vodserver.control import OPERATIONS
 from vodserver.errors import ControlUsageError, StoreUsageError
 from vodserver.store import open_store
+from vodserver.store.blocks import blocks_path
 from vodserver.store.events import TitleAdded, TitleRemoved
 
 
@@ -127,6 +128,8 @@ def damage_everything(home, store):
     store.catalog.begin_ingest("1" * 16, "{}", 1e12)
     store.catalog.abandon_ingest("2" * 16)
     (home.disks[2] / "extents" / ("2" * 16)).mkdir()
+    flip_byte(blocks_path(home.path, home.title.folder), 0)
+    blocks_path(home.path, "3" * 16).write_bytes(b"of a title that is no more")
 
 
 async def test_repair_sets_right_all_that_can_be(home):
@@ -141,17 +144,38 @@ async def test_repair_sets_right_all_that_can_be(home):
             "missing": 1,
             "size": 1,
             "rotten": 1,
-            "orphan": 2,
+            "orphan": 3,
+            "blocks": 1,
             "stale": 2,
             "unfinished": 1,
         }
         assert result["clean"]
-        assert (result["repaired"], result["findings"]) == (8, [])
+        assert (result["repaired"], result["findings"]) == (10, [])
         assert after["clean"]
         assert store.bad_replicas() == set()
         for extent in store.title("clock").extents:
             for disk in extent.disks:
                 assert await store.check_replica(home.title, extent, disk, from_disk=True)
+
+
+async def test_a_title_without_block_hashes_is_no_problem_and_repair_makes_them(home):
+    """As a store of an older version has them."""
+    path = blocks_path(home.path, home.title.folder)
+    hashes = path.read_bytes()
+    path.unlink()
+    with home.open() as store:
+        store.catalog._db.execute("UPDATE titles SET block_roots=x'', block_sums=x''")
+    with home.open() as store:
+        assert store.titles()[0].block_roots == b""
+        before, _ = await ask(store, "fsck", deep=True)
+        after, _ = await ask(store, "fsck", repair=True)
+
+        assert (before["clean"], before["counts"]) == (True, {"unhashed": 1})
+        assert (after["clean"], after["counts"], after["repaired"]) == (True, {}, 1)
+        assert path.read_bytes() == hashes
+        title = store.titles()[0]
+        assert title == store.catalog.titles()[0]
+        assert title.block_roots == home.title.block_roots
 
 
 async def test_too_few_and_doubled_replicas_are_made_up_for(home):

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from tests.vodserver.store.records import film
 from vodserver.errors import StoreError, StoreUsageError
 from vodserver.store.catalog import (
     BadReplica,
@@ -14,7 +15,6 @@ from vodserver.store.catalog import (
     Extent,
     Ingest,
     Replica,
-    Title,
 )
 
 
@@ -29,26 +29,6 @@ def catalog(path, tmp_path):
     made = Catalog.create(path, "store-id", "rda", disks)
     yield made
     made.close()
-
-
-def film(title_id="film", **changes):
-    values = {
-        "id": title_id,
-        "name": "A film",
-        "folder": f"folder-of-{title_id}",
-        "film_bytes": 150,
-        "duration": 6.5,
-        "piece_bytes": 16384,
-        "extent_bytes": 100,
-        "info_hash": f"hash of {title_id}",
-        "sha256": "00",
-        "info": b"d4:name1:xe",
-        "timemap": b"de",
-        "media": {"container": "mp4", "audio_codec": None},
-        "added": 5.25,
-        "extents": (Extent(0, 100, (0, 1), b"12345678"), Extent(1, 50, (1, 0), b"87654321")),
-    }
-    return Title(**values | changes)
 
 
 def test_a_new_catalog_tells_what_it_was_made_with(catalog, tmp_path):
@@ -130,16 +110,6 @@ def test_a_file_that_is_no_catalog_is_one_clear_line(path, content):
         Catalog(path)
 
 
-def test_a_catalog_of_another_format_is_refused(catalog, path):
-    catalog.close()
-    with sqlite3.connect(path) as db:
-        db.execute("UPDATE store SET value='99' WHERE key='format'")
-    db.close()
-
-    with pytest.raises(StoreUsageError, match=r"format 99.*reads formats 1 to 2"):
-        Catalog(path)
-
-
 def test_a_damaged_row_is_one_clear_line(catalog, path):
     catalog.commit_title(film())
     catalog.close()
@@ -157,84 +127,6 @@ def test_a_damaged_row_is_one_clear_line(catalog, path):
 def test_an_unwritable_place_is_one_clear_line(tmp_path):
     with pytest.raises(StoreError, match="cannot write the catalog"):
         Catalog.create(tmp_path / "none" / "catalog.sqlite", "id", "rda", [])
-
-
-FORMAT_1 = """
-CREATE TABLE store (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-CREATE TABLE disks (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, path TEXT NOT NULL) STRICT;
-CREATE TABLE ingests (folder TEXT PRIMARY KEY) STRICT;
-INSERT INTO store VALUES ('format', '1'), ('id', 'store-id'), ('allocation', 'rda');
-INSERT INTO disks VALUES (0, 'd0', '/a'), (1, 'd1', '/b');
-INSERT INTO ingests VALUES ('killed');
-"""
-
-
-@pytest.fixture
-def old(path, catalog):
-    """A catalog of format 1 with a title in it and an ingest that was killed."""
-    catalog.commit_title(film())
-    (titles, extents) = catalog._db.execute(
-        "SELECT sql FROM sqlite_master WHERE name IN ('titles', 'extents') ORDER BY name DESC"
-    ).fetchall()
-    older = path.with_name("old.sqlite")
-    db = sqlite3.connect(older, isolation_level=None)
-    db.executescript(f"PRAGMA journal_mode=WAL; {FORMAT_1} {titles[0]}; {extents[0]};")
-    db.execute("ATTACH ? AS new", (str(path),))
-    db.execute("INSERT INTO titles SELECT * FROM new.titles")
-    db.execute("INSERT INTO extents SELECT * FROM new.extents")
-    db.close()
-    return older
-
-
-def test_a_catalog_of_format_1_can_be_listed_as_it_is(old):
-    with Catalog(old) as opened:
-        assert opened.titles() == [film()]
-        assert [(row.state, row.capacity_bytes) for row in opened.disks()] == [("active", 0)] * 2
-
-
-def test_a_catalog_of_format_1_becomes_one_of_format_2(old):
-    """What an ingest of the old kind left cannot be resumed: it is debris."""
-    with Catalog(old) as opened:
-        opened.migrate()
-        opened.migrate()
-        opened.set_disk(1, state="draining", capacity_bytes=5)
-        opened.begin_ingest("new", "{}", 7.0)
-
-    with Catalog(old) as again:
-        assert again.titles() == [film()]
-        assert again.debris() == ["killed"]
-        assert again.ingests() == ["new"]
-        assert [row.state for row in again.disks()] == ["active", "draining"]
-        assert again.faults() == []
-
-
-def test_a_migration_that_fails_changes_nothing(old):
-    with sqlite3.connect(old) as db:
-        db.execute("CREATE TABLE garbage (in_the_way)")
-    db.close()
-
-    with Catalog(old) as opened:
-        with pytest.raises(StoreError, match="already exists"):
-            opened.migrate()
-        assert opened.titles() == [film()]
-        assert opened._db.execute("SELECT * FROM ingests").fetchall() == [("killed",)]
-
-
-def test_a_migrated_catalog_has_the_tables_of_a_new_one(old, path):
-    def columns(file):
-        db = sqlite3.connect(file)
-        found = db.execute(
-            'SELECT m.name, c.name, c.type, c."notnull", c.dflt_value, c.pk '
-            "FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type='table' "
-            "ORDER BY m.name, c.cid"
-        ).fetchall()
-        db.close()
-        return found
-
-    with Catalog(old) as opened:
-        opened.migrate()
-
-    assert columns(old) == columns(path)
 
 
 def test_a_disk_is_added_and_changed(catalog, tmp_path):

@@ -103,6 +103,41 @@ def test_a_file_of_ours_that_is_placed_nowhere_is_an_orphan(home, check, name):
     assert (finding.kind, finding.path.name, finding.disk) == ("orphan", name, 0)
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("f" * 16, "orphan"), (f".{'f' * 16}.new", "orphan"), ("notes.txt", "unknown")],
+)
+def test_what_lies_among_block_hashes_and_is_of_no_title(home, check, name, kind):
+    (home.path / "blocks" / name).write_bytes(b"x")
+
+    (finding,) = check().findings
+
+    assert (finding.kind, finding.path.name, finding.disk) == (kind, name, None)
+
+
+def test_block_hashes_on_their_way_in_are_no_orphans(home, check, catalog):
+    """Of a film that is being added, and of a title whose hashes are being made."""
+    catalog.begin_ingest("a" * 16, "{}", 1.0)
+    catalog.set_note("blocks", home.title.folder)
+    for folder in ("a" * 16, home.title.folder):
+        (home.path / "blocks" / f".{folder}.new").write_bytes(b"x")
+
+    assert kinds(check()) == ["unfinished"]
+
+
+def test_block_hashes_that_are_gone_or_short(home, check):
+    path = home.path / "blocks" / home.title.folder
+    unlock(path)
+    path.write_bytes(b"x" * 32)
+    (short,) = check().findings
+    path.unlink()
+    (gone,) = check().findings
+
+    assert (short.kind, gone.kind) == ("blocks", "blocks")
+    assert "have 32 bytes" in short.message
+    assert gone.title == "clock"
+
+
 def test_a_replica_on_a_disk_where_it_is_not_placed_is_an_orphan(home, check):
     extent = home.title.extents[0]
     other = next(n for n in range(DISKS) if n not in extent.disks)

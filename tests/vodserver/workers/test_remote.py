@@ -11,6 +11,8 @@ from tests.vodserver.conftest import flip_byte
 from tests.vodserver.workers.conftest import drop_caches, heard, replicas_of
 from vodserver.errors import ReadError
 from vodserver.http.admission import Refusal
+from vodserver.store.blocks import blocks_path
+from vodserver.store.events import BlocksBad
 from vodserver.store.removal import remove_title
 
 
@@ -44,6 +46,25 @@ async def test_a_whole_film_by_way_of_the_main_process_is_the_film(home, staff, 
         assert at.remote.ready(title, 0, 1000) is None
         assert await read(at.remote, title, 0, title.film_bytes) == film
         assert at.remote.titles() == store.titles()
+
+
+async def test_block_hashes_are_read_here_and_bad_ones_told_of(home, staff):
+    path = blocks_path(home.path, home.title.folder)
+    hashes = path.read_bytes()
+    with home.open() as store:
+        told = []
+        store.subscribe(told.append)
+        at = await staff(store)
+        title = at.remote.title("clock")
+
+        assert await at.remote.read_blocks(title, 32, 96) == hashes[32:96]
+        flip_byte(path, 64)
+        with pytest.raises(ReadError, match="not what was written"):
+            await at.remote.read_blocks(title, 0, 32)
+        async with asyncio.timeout(5):
+            while not told:  # noqa: ASYNC110 - the news comes over a socket
+                await asyncio.sleep(0.005)
+        assert told == [BlocksBad(store.titles()[0])]
 
 
 async def test_what_is_open_and_in_memory_is_not_asked_for(home, staff, film):

@@ -12,6 +12,7 @@ from toast.common.waiting import wait_event
 from vodserver.store.catalog import DiskRow
 from vodserver.store.events import ReplicaBad, StoreEvent
 from vodserver.store.store import Store
+from vodserver.store.upkeep.blocks import BlocksKeeper
 from vodserver.store.upkeep.disks import REPLACING_NOTE, steps_on
 from vodserver.store.upkeep.health import Condition, DiskFacts, DiskHealth, slow_disks
 from vodserver.store.upkeep.probe import look_at
@@ -36,7 +37,8 @@ class Keeper:
     """Keeps a store whole in the background.
 
     It asks each disk how it is, lets go of one that vanished and takes it back when it returns;
-    has bad replicas remade, and those of a disk that is gone too long; and scrubs.
+    has bad replicas remade, and those of a disk that is gone too long; makes block hashes that are
+    missing; and scrubs.
 
     Args:
         store: opened by this process, which runs the loop of `start`.
@@ -62,7 +64,8 @@ class Keeper:
         self._notes: list[tuple[str, int, int, str]] = []
         self._noted = asyncio.Event()
         self._filled: int | None = None
-        self._unsubscribe: Callable[[], None] | None = None
+        self._blocks = BlocksKeeper(self._workshop, settings.scrub_rate)
+        self._unsubscribe: list[Callable[[], None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self.repairs = Repairs(
             self._workshop,
@@ -75,7 +78,7 @@ class Keeper:
 
     async def start(self) -> None:
         """Begin, with what the catalog knows to be bad or missing."""
-        self._unsubscribe = self._store.subscribe(self._listen)
+        self._unsubscribe = [self._store.subscribe(self._listen), self._blocks.start()]
         bad, note = await in_catalog(
             self._store, lambda catalog: (catalog.bad(), catalog.get_note(REPLACING_NOTE))
         )
@@ -90,6 +93,7 @@ class Keeper:
                 if len(extent.disks) < self._workshop.policy.copies:
                     self.repairs.want(Job(title.id, extent.number, None))
         work = [self._watch, self._write_notes, self.repairs.run, self._check_suspects]
+        work.append(self._blocks.run)
         if self._settings.scrub:
             work.append(self._scrub)
         self._tasks = [
@@ -99,9 +103,9 @@ class Keeper:
 
     async def close(self) -> None:
         """Stop, and wait until what is under way is whole."""
-        if self._unsubscribe is not None:
-            self._unsubscribe()
-            self._unsubscribe = None
+        for unsubscribe in self._unsubscribe:
+            unsubscribe()
+        self._unsubscribe = []
         tasks = [*self._tasks, *self._asking.values()]
         for task in tasks:
             task.cancel()

@@ -1,19 +1,25 @@
 """Scrub: every replica is read from its disk and compared with its checksums, at a chosen pace.
 
+The files of block hashes are read, too, each after the replicas of its title.
+
 How far it has come is noted in the catalog, so that one which was stopped goes on where it was.
 """
 
-import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
+from toast.common.errors import ToastError
 from vodserver.errors import StoreError
+from vodserver.store.blocks import fault_of
 from vodserver.store.catalog import Catalog, Extent, Title
 from vodserver.store.events import ReplicaBad, StoreEvent
-from vodserver.store.upkeep.threads import in_catalog, to_the_end
+from vodserver.store.upkeep.blocks import make_blocks
+from vodserver.store.upkeep.pace import Pace
+from vodserver.store.upkeep.threads import in_catalog, in_thread, to_the_end
 from vodserver.store.upkeep.workshop import Workshop
 
 __all__ = ["Scrub", "ScrubState", "last_scrub", "load_state"]
@@ -33,7 +39,7 @@ class ScrubState:
         number: the next extent in it.
         checked: replicas read.
         checked_bytes: bytes of those.
-        bad: replicas found bad.
+        bad: replicas, and files of block hashes, found bad.
         repaired: those of them that are good again.
         unreachable: replicas on disks that were not there.
         finished: whether it is through.
@@ -93,7 +99,7 @@ class Scrub:
         self._faults: dict[int, str] = {}
         self._began = 0.0
         self._noted = 0.0
-        self._due = 0.0
+        self._pace = Pace(rate)
         self._total = 0
         self.state = ScrubState(0.0)
 
@@ -126,7 +132,8 @@ class Scrub:
         found = None if anew else load_state(note)
         self.state = found if found and not found.finished else ScrubState(time.time())
         before = self.state.seconds
-        self._began = self._due = self._noted = time.monotonic()
+        self._pace = Pace(self._rate)
+        self._began = self._noted = time.monotonic()
         self._total = sum(len(e.disks) * e.size for t in store.titles() for e in t.extents)
         unsubscribe = store.subscribe(self._listen)
         try:
@@ -171,13 +178,27 @@ class Scrub:
             if now - self._noted >= _NOTE_SECONDS:
                 self._noted = now
                 await self._note()
+        await self._check_blocks(title)
+
+    async def _check_blocks(self, title: Title) -> None:
+        store = self._workshop.store
+        if not title.block_roots:
+            return
+        fault = await in_thread(lambda: fault_of(store.path, title, deep=True))
+        if fault is None:
+            return
+        self.state.bad += 1
+        store.doubt_blocks(title.id)
+        if self._repair is not None:
+            with suppress(ToastError, OSError):  # the result counts it
+                self.state.repaired += await make_blocks(self._workshop, title.id)
 
     async def _check(self, title: Title, extent: Extent, disk: int) -> None:
         store = self._workshop.store
         if disk not in store.disk_paths:
             self.state.unreachable += 1
             return
-        await self._pace(extent.size)
+        await self._pace.wait(extent.size)
         self._faults.clear()
         good = await store.check_replica(title, extent, disk, from_disk=True)
         if disk not in store.disk_paths:
@@ -196,14 +217,6 @@ class Scrub:
     def _listen(self, event: StoreEvent) -> None:
         if isinstance(event, ReplicaBad):
             self._faults[event.disk] = event.fault
-
-    async def _pace(self, size: int) -> None:
-        if self._rate is None:
-            return
-        now = time.monotonic()
-        if self._due > now:
-            await asyncio.sleep(self._due - now)
-        self._due = max(self._due, now) + size / self._rate
 
     def _tell(self, progress: Callable[[dict[str, Any]], None]) -> None:
         state = self.state

@@ -37,7 +37,7 @@ class UpkeepSettings:
     """Whether to read every replica again and again, to find rot before a viewer does."""
 
     scrub_rate: float = 8_000_000.0
-    """What a scrub in the background reads, bytes per second."""
+    """What a scrub in the background reads, bytes per second; the same for hashing old titles."""
 
     scrub_interval_seconds: float = 7 * 24 * 3600.0
     """From the start of one scrub in the background to the start of the next."""

@@ -44,6 +44,7 @@ class Workshop:
         scrubs: kinds of those under way.
         scrubbing: what a scrub under way tells of itself; None without one.
         policy: the store's placement policy.
+        making_blocks: held while block hashes are made.
     """
 
     def __init__(self, store: Store) -> None:
@@ -53,6 +54,7 @@ class Workshop:
         self.scrubbing: dict[str, object] | None = None
         self.scrubs: set[str] = set()
         self.policy: Allocation = ALLOCATIONS.create(store.catalog.allocation)
+        self.making_blocks = asyncio.Lock()
         self._locks: dict[tuple[str, int], asyncio.Lock] = {}
         self._users: Counter[tuple[str, int]] = Counter()
         self._writing = 0
@@ -268,6 +270,12 @@ class Workshop:
             self.store.include(dataclasses.replace(title, extents=extents))
         finally:
             self._including = False
+
+    def include_blocks(self, title: Title, roots: bytes, sums: bytes) -> None:
+        """Tell the store of a title's block hashes, which were just committed."""
+        current = self.store.title(title.id)
+        if current is not None and current.folder == title.folder:
+            self.store.include(dataclasses.replace(current, block_roots=roots, block_sums=sums))
 
     async def sweep(self) -> None:
         """Remove the files of replicas that were moved away."""

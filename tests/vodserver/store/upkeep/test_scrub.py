@@ -8,6 +8,7 @@ import pytest
 from tests.vodserver.conftest import flip_byte, unlock
 from tests.vodserver.store.upkeep.conftest import assert_whole
 from vodserver.errors import StoreError
+from vodserver.store.blocks import blocks_path
 from vodserver.store.upkeep.scrub import Scrub, ScrubState, last_scrub, load_state
 from vodserver.store.upkeep.workshop import workshop_of
 
@@ -62,6 +63,19 @@ async def test_what_is_rotten_short_or_missing_is_found_noted_and_repaired(home)
     assert (mended.bad, mended.repaired) == (3, 3)
     assert (again.checked, again.bad) == (replicas(home), 0)
     assert_whole(home)
+
+
+async def test_block_hashes_are_read_and_made_again(home):
+    path = blocks_path(home.path, home.title.folder)
+    hashes = path.read_bytes()
+    flip_byte(path, 3)
+    with home.open() as store:
+        found = await scrub_of(store).run(lambda _: None)
+        mended = await scrub_of(store, repairing=True).run(lambda _: None)
+        again = await scrub_of(store).run(lambda _: None)
+
+    assert [(s.bad, s.repaired) for s in (found, mended, again)] == [(1, 0), (1, 1), (0, 0)]
+    assert path.read_bytes() == hashes
 
 
 async def test_rot_under_what_is_in_memory_is_found(home):
