@@ -7,6 +7,7 @@ alerts come back as events. Nothing else in the project imports libtorrent for d
 from toast.swarm.announcer import Announcer, Peer
 from toast.swarm.errors import MetainfoError, SwarmError
 from toast.swarm.film import Block, Counters, FilmSwarm, Neighbour, Snapshot, SwarmEvents
+from toast.swarm.layout import Layout
 from toast.swarm.metainfo import Metainfo, parse_metainfo
 from toast.swarm.session import SessionSettings, SwarmSession
 from toast.swarm.storage import FilmFile
@@ -17,6 +18,7 @@ __all__ = [
     "Counters",
     "FilmFile",
     "FilmSwarm",
+    "Layout",
     "Metainfo",
     "MetainfoError",
     "Neighbour",

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from toast.common.geometry import Geometry
 from toast.policy.view import Plan, SwarmView
 from toast.swarm.errors import SwarmError
+from toast.swarm.layout import Layout
 from toast.swarm.metainfo import Metainfo
 from toast.swarm.session import SwarmSession
-from toast.swarm.steering import WAITING, Steering
+from toast.swarm.steering import OFF, WAITING, Steering
+from toast.swarm.truth import Truth
 
 __all__ = ["Block", "Counters", "FilmSwarm", "Neighbour", "Snapshot", "SwarmEvents"]
 
@@ -67,12 +69,12 @@ class Snapshot:
 class Counters:
     """Bytes since the film was added; `sent` and `received` include the protocol."""
 
-    sent: int
-    received: int
-    sent_payload: int
-    received_payload: int
-    redundant: int
-    failed: int
+    sent: int = 0
+    received: int = 0
+    sent_payload: int = 0
+    received_payload: int = 0
+    redundant: int = 0
+    failed: int = 0
 
 
 class SwarmEvents(Protocol):
@@ -107,12 +109,19 @@ class SwarmEvents(Protocol):
 class FilmSwarm:
     """One film in one session.
 
+    A piece can be ejected: its file is deleted, and a neighbour that asks for it is refused
+    (BEP 6 REJECT, BEP 54 DONT_HAVE). But libtorrent goes on believing that it has it, tells so
+    every new neighbour, and would never ask for it again. So from time to time the film is left
+    and joined again at once, with what is really here: when an ejected piece is wanted again, and
+    when neighbours were misled. Everyone then has to reconnect; nothing that is stored is lost.
+
     Args:
         session: the session to join it to.
         metainfo: the film.
         folder: where its file lies.
-        have: bool[pieces], what the file was found to hold intact.
+        have: bool[pieces], what was found intact on disk.
         events: who is told.
+        layout: where its bytes lie, if that is not one file in the folder.
     """
 
     def __init__(
@@ -123,21 +132,50 @@ class FilmSwarm:
         folder: Path,
         have: NDArray[np.bool_],
         events: SwarmEvents,
+        layout: Layout | None = None,
     ) -> None:
         self._session = session
+        self._metainfo = metainfo
         self._geometry: Geometry = metainfo.geometry
+        self._layout = layout or Layout.whole(folder, metainfo.name, metainfo.geometry)
         self._events = events
         self._operators: set[Address] = set()
         self._steering = Steering(metainfo.geometry.pieces)
+        self._steering.priorities[:] = WAITING
         self._sequential = False
+        self._held = have.copy()
+        self._believed = have.copy()
+        self._truth = Truth()
+        self._deleted: set[int] = set()
+        self._before = Counters()
+        self._started = False
+        self._asked: dict[Address, None] = {}  # to connect to, and not left since
+        self._udp_trackers: list[str] = []
+        self._banned: list[Address] = []
+        self._checked = False
+        self._too_early: list[tuple[int, bytes]] = []
+        self._reads: list[int] = []
+        self.rejoins = 0
+        try:
+            self._handle: Any = self._join({})
+        except RuntimeError as error:
+            raise SwarmError(f"{metainfo.name} cannot be joined: {error}") from error
+
+    def _join(self, unfinished: dict[int, list[bool]]) -> Any:
+        """Add the film to the session, with what is really here."""
         params = lt.add_torrent_params()
-        info = lt.torrent_info(metainfo.info)
-        info.rename_file(0, metainfo.name)
+        info = lt.torrent_info(self._metainfo.info)
+        files = lt.file_storage()
+        for segment in self._layout.segments:
+            files.add_file(segment.name, segment.size)
+        info.remap_files(files)
         params.ti = info
-        params.save_path = str(folder)
+        params.save_path = str(self._layout.folder)
         params.storage_mode = lt.storage_mode_t.storage_mode_sparse
-        params.have_pieces = [bool(held) for held in have]
+        params.have_pieces = self._held.tolist()
         params.verified_pieces = params.have_pieces
+        params.unfinished_pieces = unfinished
+        params.banned_peers = self._banned
         # Paused until the first neighbours are known: resuming connects to them at once, while a
         # running torrent opens connections once a second.
         params.flags = (
@@ -147,29 +185,85 @@ class FilmSwarm:
             | _FLAGS.override_web_seeds
             | _FLAGS.duplicate_is_error
         )
-        if not session.settings.discovery:
+        if self._sequential:
+            params.flags |= _FLAGS.sequential_download
+        if not self._session.settings.discovery:
             params.flags |= _FLAGS.disable_dht | _FLAGS.disable_lsd
-        params.trackers = []
+        params.trackers = self._udp_trackers
         params.url_seeds = []  # when to use the server is our decision, never libtorrent's
-        params.piece_priorities = [WAITING] * metainfo.geometry.pieces
-        self._steering.priorities[:] = WAITING
+        params.piece_priorities = self._steering.priorities.tolist()
+        self._believed = self._held.copy()
         self._checked = False
-        self._too_early: list[tuple[int, bytes]] = []
-        try:
-            self._handle: Any = session.native.add_torrent(params)
-        except RuntimeError as error:
-            raise SwarmError(f"{metainfo.name} cannot be joined: {error}") from error
-        session.register(self._handle, self)
+        handle = self._session.native.add_torrent(params)
+        self._session.register(handle, self)
+        return handle
 
     def start(self, addresses: tuple[Address, ...] = ()) -> None:
         """Join the swarm, connecting at once to the neighbours already known."""
+        self._started = True
         for address in addresses:
-            self._handle.connect_peer(address)
+            self.connect(address)
         self._handle.resume()
 
     def connect(self, address: Address) -> None:
         """Connect to a peer, within a second."""
+        self._asked[address] = None
         self._handle.connect_peer(address)
+
+    def eject(self, pieces: NDArray[np.intp]) -> None:
+        """Delete pieces, to make room. Only where each piece is a file of its own.
+
+        Raises:
+            SwarmError: the disk refuses.
+        """
+        for piece in pieces.tolist():
+            self._delete(piece)
+            if not self._believed[piece]:
+                # Begun and not finished: libtorrent must forget the blocks that it wrote.
+                self._truth.must_be_told = True
+            self._held[piece] = False
+        self._deleted.update(pieces.tolist())
+        if pieces.size:
+            self._handle.flush_cache()  # closes the files: the space is free only then
+
+    def settle(self, now: float) -> None:
+        """Let neighbours know what is here, if they were misled and it is time; call it often."""
+        for piece in self._deleted:
+            # A block of it that was still being written has made its file anew.
+            if not self._held[piece]:
+                self._delete(piece)
+        self._deleted.clear()
+        if self._truth.is_due(now):
+            self._rejoin()
+            self._truth.told(now)
+
+    def _delete(self, piece: int) -> None:
+        try:
+            self._layout.delete(piece)
+        except OSError as error:
+            raise SwarmError(f"{error.filename} cannot be deleted: {error.strerror}") from error
+
+    @property
+    def ejected(self) -> NDArray[np.bool_]:
+        """bool[pieces], deleted and not told yet: libtorrent believes that they are here."""
+        return self._believed & ~self._held
+
+    def _rejoin(self) -> None:
+        """Leave and join again at once: then everyone is told what is really here."""
+        self._session.deliver()  # what was verified up to now must not be lost
+        unfinished = {
+            part["piece_index"]: [block["state"] == _FINISHED for block in part["blocks"]]
+            for part in self._handle.get_download_queue()
+            if part["piece_index"] not in self._deleted
+        }
+        self._before = self.counters()
+        self._session.unregister(self._handle)
+        self._session.native.remove_torrent(self._handle)
+        self._handle = self._join(unfinished)
+        self.rejoins += 1
+        if self._started:
+            self.start(tuple(self._asked))
+        self._events.neighbours_changed()
 
     def note_operator(self, address: Address) -> None:
         """Remember that this address is the operator's seed: its bytes are operator bytes."""
@@ -177,11 +271,14 @@ class FilmSwarm:
 
     def use_udp_tracker(self, url: str) -> None:
         """Let libtorrent announce to a tracker of a kind that our announcer does not speak."""
+        self._udp_trackers.append(url)
         self._handle.add_tracker({"url": url})
 
     def steer(self, plan: Plan, coming: NDArray[np.intp], view: SwarmView) -> None:
         """Make requests follow a plan; `coming` are the best of what nobody has yet."""
         orders = self._steering.apply(plan, coming, view)
+        if (self._steering.priorities[self.ejected] > OFF).any():
+            self._truth.must_be_told = True
         if orders.sequential != self._sequential:
             self._sequential = orders.sequential
             if orders.sequential:
@@ -196,6 +293,8 @@ class FilmSwarm:
 
         Only the missing blocks need real bytes. Ends in `piece_verified` or `piece_failed`.
         """
+        if self._believed[piece] and not self._held[piece]:
+            self._rejoin()
         if self._checked:
             self._handle.add_piece(piece, data, 0)
         else:
@@ -204,6 +303,10 @@ class FilmSwarm:
 
     def read_piece(self, piece: int) -> None:
         """Ask libtorrent for a verified piece, also one that it has not flushed yet."""
+        if not self._held[piece]:
+            self._events.piece_read(piece, b"")  # asking would put libtorrent into an error
+            return
+        self._reads.append(piece)
         self._handle.read_piece(piece)
 
     def missing_blocks(self) -> dict[int, NDArray[np.bool_]]:
@@ -227,13 +330,14 @@ class FilmSwarm:
     def counters(self) -> Counters:
         """Bytes so far."""
         status = self._handle.status(0)
+        before = self._before
         return Counters(
-            sent=status.total_upload,
-            received=status.total_download,
-            sent_payload=status.total_payload_upload,
-            received_payload=status.total_payload_download,
-            redundant=status.total_redundant_bytes,
-            failed=status.total_failed_bytes,
+            sent=before.sent + status.total_upload,
+            received=before.received + status.total_download,
+            sent_payload=before.sent_payload + status.total_payload_upload,
+            received_payload=before.received_payload + status.total_payload_download,
+            redundant=before.redundant + status.total_redundant_bytes,
+            failed=before.failed + status.total_failed_bytes,
         )
 
     def close(self) -> None:
@@ -245,7 +349,7 @@ class FilmSwarm:
         """Translate one of libtorrent's alerts."""
         match alert:
             case lt.piece_finished_alert():
-                self._events.piece_verified(alert.piece_index)
+                self._finished(alert.piece_index)
             case lt.block_downloading_alert():
                 self._events.block_requested(self._block(alert))
             case lt.block_finished_alert():
@@ -253,17 +357,57 @@ class FilmSwarm:
             case lt.hash_failed_alert():
                 self._events.piece_failed(alert.piece_index)
             case lt.read_piece_alert():
-                failed = alert.error.value() != 0
-                self._events.piece_read(alert.piece, b"" if failed else bytes(alert.buffer))
-            case lt.peer_connect_alert() | lt.peer_disconnected_alert():
-                self._events.neighbours_changed()
+                self._was_read(alert)
             case lt.torrent_checked_alert():
-                self._checked = True
-                while self._too_early:
-                    self._handle.add_piece(*self._too_early.pop(0), 0)
+                self._take_up()
             case lt.file_error_alert() | lt.torrent_error_alert():
-                self._events.storage_failed(alert.error.message())
-                self._handle.clear_error()
+                self._failed(alert)
+            case lt.peer_connect_alert() | lt.peer_disconnected_alert() | lt.peer_ban_alert():
+                self._on_peer(alert)
+
+    def _on_peer(self, alert: Any) -> None:
+        address = (str(alert.endpoint[0]), int(alert.endpoint[1]))
+        if isinstance(alert, lt.peer_ban_alert):
+            self._banned.append(address)
+            return
+        if isinstance(alert, lt.peer_disconnected_alert):
+            self._asked.pop(address, None)
+        self._events.neighbours_changed()
+
+    def _failed(self, alert: Any) -> None:
+        if isinstance(alert, lt.file_error_alert) and self._is_ejected(alert.filename()):
+            self._truth.misled += 1
+            return
+        self._events.storage_failed(alert.error.message())
+        self._handle.clear_error()
+
+    def _take_up(self) -> None:
+        """The files were looked at: do what came too early for that."""
+        self._checked = True
+        while self._too_early:
+            self._handle.add_piece(*self._too_early.pop(0), 0)
+        reads, self._reads = self._reads, []
+        for piece in reads:
+            self.read_piece(piece)
+
+    def _was_read(self, alert: Any) -> None:
+        failed = alert.error.value() != 0
+        if alert.piece in self._reads:
+            self._reads.remove(alert.piece)
+        self._events.piece_read(alert.piece, b"" if failed else bytes(alert.buffer))
+
+    def _finished(self, piece: int) -> None:
+        """A piece is here; on joining, libtorrent tells this also of those that were found."""
+        if not self._held[piece]:
+            self._held[piece] = self._believed[piece] = True
+            self._events.piece_verified(piece)
+
+    def _is_ejected(self, path: str) -> bool:
+        """Whether this is the file of a piece that was deleted: somebody has asked for it."""
+        name = Path(path).name
+        if not (self._layout.per_piece and name.isdecimal() and int(name) < self._held.size):
+            return False
+        return bool(self.ejected[int(name)])
 
     def _block(self, alert: Any) -> Block:
         host, port = alert.endpoint

@@ -16,6 +16,7 @@ _ALERTS = (
     lt.alert.category_t.block_progress_notification
     | lt.alert.category_t.piece_progress_notification
     | lt.alert.category_t.connect_notification
+    | lt.alert.category_t.peer_notification
     | lt.alert.category_t.storage_notification
     | lt.alert.category_t.status_notification
     | lt.alert.category_t.error_notification
@@ -104,6 +105,10 @@ class SwarmSession:
         """Deliver no more alerts of this torrent."""
         self._listeners.pop(handle, None)
 
+    def deliver(self) -> None:
+        """Deliver at once what libtorrent has to tell, without waiting for the event loop."""
+        self._drain()
+
     async def close(self) -> None:
         """Leave all swarms and free the port; files are flushed first."""
         if self._closed:
@@ -164,6 +169,7 @@ def _native_settings(settings: SessionSettings) -> dict[str, Any]:
         "listen_interfaces": f"{host}:{settings.listen_port}",
         "listen_system_port_fallback": False,  # a taken port is an error that is told
         "max_retry_port_bind": 0,
+        "min_reconnect_time": 1,  # a neighbour that left to join anew is back at once
         "outgoing_interfaces": "" if anywhere else settings.listen_host,
         "peer_fingerprint": _PEER_ID_PREFIX.decode(),
         "rate_limit_ip_overhead": False,  # the cap is on what we hand to the sockets

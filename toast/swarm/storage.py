@@ -1,4 +1,4 @@
-"""The film's file on disk: found again after a crash, and read only through its hashes."""
+"""The film on disk: found again after a crash, and read only through its hashes."""
 
 import asyncio
 import errno
@@ -6,13 +6,13 @@ import hashlib
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from toast.common.geometry import Geometry
 from toast.swarm.errors import SwarmError
+from toast.swarm.layout import Layout, Segment
 
 __all__ = ["FilmFile"]
 
@@ -20,19 +20,19 @@ _CACHE_BYTES = 16 * 1024 * 1024
 
 
 class FilmFile:
-    """One film's file, sparse while it is incomplete.
+    """What is stored of one film: one sparse file, a file for each piece, or several files.
 
     Every byte that leaves here has been hashed on its way out: neither a block that libtorrent
     has not flushed yet nor a rotten sector can reach a player.
 
     Args:
-        path: where the film lies (need not exist yet).
+        layout: where its bytes lie (the files need not exist yet).
         geometry: its cut.
         piece_hashes: SHA-1 of each piece.
     """
 
-    def __init__(self, path: Path, geometry: Geometry, piece_hashes: Sequence[bytes]) -> None:
-        self.path = path
+    def __init__(self, layout: Layout, geometry: Geometry, piece_hashes: Sequence[bytes]) -> None:
+        self.layout = layout
         self._geometry = geometry
         self._hashes = piece_hashes
         self._cache: OrderedDict[int, bytes] = OrderedDict()
@@ -54,48 +54,72 @@ class FilmFile:
         while len(self._cache) * self._geometry.piece_bytes > _CACHE_BYTES and len(self._cache) > 1:
             self._cache.popitem(last=False)
 
-    def scan(self, progress: Callable[[int, int], None] | None = None) -> NDArray[np.bool_]:
-        """Which pieces the file holds intact: hashes whatever is not a hole. Blocking.
+    def forget(self, piece: int) -> None:
+        """A piece was deleted: keep no copy of it either."""
+        self._cache.pop(piece, None)
 
-        No journal is kept: after a crash only the bytes themselves can be trusted.
+    def scan(self, progress: Callable[[int, int], None] | None = None) -> NDArray[np.bool_]:
+        """Which pieces are stored intact: hashes whatever is not a hole. Blocking.
+
+        No journal is kept: after a crash only the bytes themselves can be trusted. Where each
+        piece has a file, those that are not intact are deleted.
 
         Raises:
             SwarmError: something other than a film's file is in the way.
         """
         have = np.zeros(self._geometry.pieces, dtype=np.bool_)
-        try:
-            size = self.path.stat().st_size
-        except FileNotFoundError:
-            return have
-        except OSError as error:
-            raise SwarmError(f"{self.path} cannot be read: {error.strerror}") from error
-        if not self.path.is_file():
-            raise SwarmError(f"{self.path} is not a file: choose another --folder")
-        if size > self._geometry.film_bytes:
-            raise SwarmError(
-                f"{self.path} is another file of the same name: choose another --folder"
-            )
-        try:
-            pieces = self._pieces_with_data(size)
-        except OSError as error:
-            raise SwarmError(f"{self.path} cannot be read: {error.strerror}") from error
+        found: set[int] = set()
+        for segment in self.layout.segments:
+            found |= self._pieces_in(segment)
+        pieces = sorted(found)
         for done, piece in enumerate(pieces, start=1):
             have[piece] = self._read_verified(piece) is not None
+            if self.layout.per_piece and not have[piece]:
+                self._delete(piece)
             if progress is not None:
                 progress(done, len(pieces))
         return have
 
-    def sha256(self) -> str:
-        """SHA-256 of the whole file, hexadecimal. Blocking."""
+    def _delete(self, piece: int) -> None:
+        try:
+            self.layout.delete(piece)
+        except OSError as error:
+            raise SwarmError(f"{error.filename} cannot be deleted: {error.strerror}") from error
+
+    def _pieces_in(self, segment: Segment) -> set[int]:
+        """The pieces of which the file of a segment may hold something."""
+        path = self.layout.path(segment)
+        try:
+            size = path.stat().st_size
+            if not path.is_file():
+                raise SwarmError(f"{path} is not a file: choose another --folder")
+            if size > segment.size:
+                raise SwarmError(
+                    f"{path} is another file of the same name: choose another --folder"
+                )
+            if self.layout.per_piece:
+                return {self._geometry.piece_of(segment.start)}
+            return self._pieces_with_data(segment, size)
+        except FileNotFoundError:
+            return set()
+        except OSError as error:
+            raise SwarmError(f"{path} cannot be read: {error.strerror}") from error
+
+    def sha256(self, start: int = 0, end: int | None = None) -> str:
+        """SHA-256 of bytes [start, end), by default of all, hexadecimal. Blocking."""
         digest = hashlib.sha256()
-        with self.path.open("rb") as file:
-            while chunk := file.read(1024 * 1024):
-                digest.update(chunk)
+        for part in self.layout.parts(start, self._geometry.film_bytes if end is None else end):
+            left = part.size
+            with part.path.open("rb") as file:
+                file.seek(part.offset)
+                while chunk := file.read(min(left, 1024 * 1024)):
+                    digest.update(chunk)
+                    left -= len(chunk)
         return digest.hexdigest()
 
-    def _pieces_with_data(self, size: int) -> list[int]:
+    def _pieces_with_data(self, segment: Segment, size: int) -> set[int]:
         pieces: set[int] = set()
-        with self.path.open("rb") as file:
+        with self.layout.path(segment).open("rb") as file:
             offset = 0
             while offset < size:
                 try:
@@ -105,20 +129,20 @@ class FilmFile:
                         break  # only a hole is left
                     raise
                 end = os.lseek(file.fileno(), start, os.SEEK_HOLE)
-                pieces.update(self._geometry.pieces_of(start, min(end, size)))
+                first = segment.start + start
+                pieces.update(self._geometry.pieces_of(first, segment.start + min(end, size)))
                 offset = end
-        return sorted(pieces)
+        return pieces
 
     def _read_verified(self, piece: int) -> bytes | None:
-        size = self._geometry.piece_size(piece)
+        start = self._geometry.piece_start(piece)
+        data = bytearray()
         try:
-            with self.path.open("rb", buffering=0) as file:
-                data = os.pread(file.fileno(), size, self._geometry.piece_start(piece))
+            for part in self.layout.parts(start, start + self._geometry.piece_size(piece)):
+                with part.path.open("rb", buffering=0) as file:
+                    data += os.pread(file.fileno(), part.size, part.offset)
         except OSError:
             return None
-        if (
-            len(data) != size
-            or hashlib.sha1(data, usedforsecurity=False).digest() != (self._hashes[piece])
-        ):
-            return None
-        return data
+        # A short read moves all that follows: the hash shows it.
+        digest = hashlib.sha1(data, usedforsecurity=False).digest()
+        return bytes(data) if digest == self._hashes[piece] else None

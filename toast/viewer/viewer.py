@@ -25,7 +25,16 @@ from toast.policy.lookahead import create_horizon
 from toast.policy.pickers import create_picker
 from toast.policy.playhead import Playhead, State
 from toast.policy.viewing import Facts, ViewingPolicy
-from toast.swarm import Block, Counters, FilmFile, FilmSwarm, Metainfo, Snapshot, SwarmSession
+from toast.swarm import (
+    Block,
+    Counters,
+    FilmFile,
+    FilmSwarm,
+    Layout,
+    Metainfo,
+    Snapshot,
+    SwarmSession,
+)
 from toast.viewer.accounts import Accounts
 from toast.viewer.attendance import Attendance, Pace
 from toast.viewer.errors import FilmUnavailable, ViewerError
@@ -89,9 +98,8 @@ class Viewer:
         self._rng = rng
         self._clock = clock
         self._picker_options = picker_options or {}
-        self._file = FilmFile(
-            settings.folder / metainfo.name, self._geometry, metainfo.piece_hashes
-        )
+        self._layout = Layout.whole(settings.folder, metainfo.name, self._geometry)
+        self._file = FilmFile(self._layout, self._geometry, metainfo.piece_hashes)
         self.sources: NDArray[np.uint8] = np.zeros(self._geometry.pieces, dtype=np.uint8)
         self._wake = asyncio.Event()
         self._supply = Supply(

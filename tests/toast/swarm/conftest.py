@@ -50,7 +50,9 @@ async def join():
     """Make a session and join it to a film: `joined = await join(metainfo, folder)`."""
     opened: list[Joined] = []
 
-    async def make(metainfo: Metainfo, folder, *, have=None, checked=True, **settings) -> Joined:
+    async def make(
+        metainfo: Metainfo, folder, *, have=None, checked=True, layout=None, **settings
+    ) -> Joined:
         host = next(_HOSTS)
         session = SwarmSession(SessionSettings(listen_host=host, **settings))
         await session.wait_listening()
@@ -58,7 +60,7 @@ async def join():
         folder.mkdir(exist_ok=True)
         if have is None:
             have = np.zeros(metainfo.geometry.pieces, dtype=np.bool_)
-        swarm = FilmSwarm(session, metainfo, folder=folder, have=have, events=told)
+        swarm = FilmSwarm(session, metainfo, folder=folder, have=have, events=told, layout=layout)
         opened.append(Joined(session, swarm, told, (host, session.port)))
         tap = Tap(swarm)
         session.register(swarm._handle, tap)
