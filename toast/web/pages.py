@@ -21,18 +21,10 @@ _TYPES: Final = {
     "js": "text/javascript",
     "svg": "image/svg+xml",
 }
+_OWN: Final = ("script", "style", "img", "media", "connect")
+_NOBODY: Final = ("default-src", "base-uri", "form-action", "frame-ancestors")
 _POLICY: Final = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "media-src 'self'",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-    )
+    [f"{name} 'none'" for name in _NOBODY] + [f"{name}-src 'self'" for name in _OWN]
 )
 _HEADERS: Final = {
     # Always asked for again, answered with 304: a page must fit the daemon that serves it.

@@ -24,10 +24,10 @@ VTT = """WEBVTT
 
 def film(number=1, **changes):
     """A film as the daemon describes one."""
-    id = f"{number:040x}"
+    film_id = f"{number:040x}"
     name = changes.pop("name", f"film-{number}.mp4")
     return {
-        "id": id,
+        "id": film_id,
         "name": name,
         "title": f"Film {number}",
         "size_bytes": 858_000_000,
@@ -54,9 +54,9 @@ def film(number=1, **changes):
         "audio_codec": "aac",
         "width": 1280,
         "height": 720,
-        "content_url": f"/films/{id}/film.mp4",
-        "playlist_url": f"/films/{id}/playlist.m3u8",
-        "poster_url": f"/films/{id}/poster.jpg",
+        "content_url": f"/films/{film_id}/film.mp4",
+        "playlist_url": f"/films/{film_id}/playlist.m3u8",
+        "poster_url": f"/films/{film_id}/poster.jpg",
         "subtitles": [],
         "ejected_pieces": 0,
     } | changes
@@ -92,7 +92,7 @@ class FakeDaemon:
         self.films: dict[str, dict] = {}
         self.pieces: dict[str, bytes] = {}
         self.positions: list[dict] = []
-        self.calls: list[tuple[str, str, dict | None]] = []
+        self.calls: list[tuple[str, str, dict | bytes | None]] = []
         self.locked = False
         self.refusal: str | None = None
         self.port = 0
@@ -138,10 +138,10 @@ class FakeDaemon:
         self.films |= {each["id"]: each for each in films}
         self._run(self._tell("films", list(films)))
 
-    def put_pieces(self, id, sources):
+    def put_pieces(self, film_id, sources):
         """Where a film's pieces came from."""
-        self.pieces[id] = bytes(sources)
-        self._run(self._tell("pieces", {"id": id, **self._pieces(id)}))
+        self.pieces[film_id] = bytes(sources)
+        self._run(self._tell("pieces", {"id": film_id, **self._pieces(film_id)}))
 
     # -- the interface ----------------------------------------------------------------------------
 
@@ -191,7 +191,11 @@ class FakeDaemon:
         return web.json_response({"films": list(self.films.values())})
 
     async def _body(self, request):
-        body = await request.json() if request.can_read_body else None
+        body = None
+        if request.content_type == "application/json":
+            body = await request.json()
+        elif request.can_read_body:
+            body = await request.read()
         self.calls.append((request.method, request.path_qs, body))
         return body
 
@@ -225,8 +229,8 @@ class FakeDaemon:
             found["position_seconds"] = report["position_seconds"]
         return web.Response(status=204)
 
-    def _pieces(self, id):
-        sources = self.pieces.get(id, b"")
+    def _pieces(self, film_id):
+        sources = self.pieces.get(film_id, b"")
         return {"pieces": len(sources), "sources": base64.b64encode(sources).decode()}
 
     async def _get_pieces(self, request):

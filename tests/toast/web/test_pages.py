@@ -73,7 +73,9 @@ def test_the_page_names_no_other_server_and_no_code_in_its_markup():
     for name, text in TEXTS.items():
         addresses = set(re.findall(r"https?://[^\s\"'`<)]+", text))
         assert addresses <= {"http://www.w3.org/2000/svg", "http://…,"}, name
-    assert re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", TEXTS["index.html"]) is None
+    assert (
+        re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", TEXTS["index.html"]) is None
+    )
     assert [name for name, text in TEXTS.items() if re.search(r"innerHTML|\beval\(", text)] == []
 
 

@@ -17,15 +17,11 @@ const BEHAVIOURS = [
   ["seeding", "Go on sharing"],
 ];
 
-/** A .torrent as the request that adds it. */
-async function asSource(file) {
+/** Say at once what the daemon would refuse anyway. */
+async function check(file) {
   if (file.size > MOST_TORRENT_BYTES) throw new Error(`${file.name} is too large to be a .torrent`);
   const head = new Uint8Array(await file.slice(0, 1).arrayBuffer());
   if (head[0] !== 0x64) throw new Error(`${file.name} is not a .torrent`); // "d": a dictionary (BEP 3)
-  const data = new Uint8Array(await file.arrayBuffer());
-  let text = "";
-  for (let at = 0; at < data.length; at += 32768) text += String.fromCharCode(...data.subarray(at, at + 32768));
-  return btoa(text);
 }
 
 /** Ask for a film and add it; then go to it if it shall be watched. */
@@ -44,19 +40,18 @@ export function showAdd(store, source = "", file = null) {
 
   const add = async (event) => {
     event.preventDefault();
-    const request = { mode: mode.value };
-    if (behaviour.value) request.behaviour = behaviour.value;
+    const options = { mode: mode.value };
+    if (behaviour.value) options.behaviour = behaviour.value;
     submit.disabled = true;
     show(problem, false);
     setText(submit, "Adding…");
     try {
-      if (chosen) request.torrent = await asSource(chosen);
-      else if (text.value.trim()) request.source = text.value.trim();
-      else throw new Error("Give an address, a magnet link, a path, or choose a .torrent");
-      const film = await api.add(request);
+      if (chosen) await check(chosen);
+      else if (!text.value.trim()) throw new Error("Give an address, a magnet link, a path, or choose a .torrent");
+      const film = await api.add(chosen ?? text.value.trim(), options);
       store.put(film);
       dialog.close();
-      if (request.mode === "watch") location.hash = `#/film/${encodeURIComponent(film.id)}`;
+      if (options.mode === "watch") location.hash = `#/film/${encodeURIComponent(film.id)}`;
       else say(`${film.title || film.name} was added`);
     } catch (error) {
       setText(problem, error.message);

@@ -15,13 +15,14 @@ export class ApiError extends Error {
 }
 
 async function call(method, path, body, seconds = 20) {
-  const form = body instanceof FormData;
+  const raw = body instanceof Blob;
+  const type = raw ? "application/x-bittorrent" : "application/json";
   let answer;
   try {
     answer = await fetch(BASE + path, {
       method,
-      headers: body === undefined || form ? {} : { "Content-Type": "application/json" },
-      body: body === undefined || form ? body : JSON.stringify(body),
+      headers: body === undefined ? {} : { "Content-Type": type },
+      body: body === undefined || raw ? body : JSON.stringify(body),
       signal: AbortSignal.timeout(seconds * 1000),
       cache: "no-store",
     });
@@ -47,7 +48,9 @@ export const api = {
   status: () => call("GET", "/status"),
   films: async () => (await call("GET", "/films")).films,
   // Metadata of a magnet link may have to come from peers: that takes its time.
-  add: (request) => call("POST", "/films", request, 90),
+  add: (source, options) => (source instanceof Blob
+    ? call("POST", `/films?${new URLSearchParams(options)}`, source, 90)
+    : call("POST", "/films", { source, ...options }, 90)),
   change: (id, changes) => call("PATCH", film(id), changes),
   remove: (id, withData) => call("DELETE", `${film(id)}${withData ? "?data=1" : ""}`),
   pieces: (id) => call("GET", `${film(id)}/pieces`),
