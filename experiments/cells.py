@@ -264,6 +264,25 @@ CELLS: Final[tuple[Cell, ...]] = (
         (*_FULL, "tests/lab/test_workers.py"),
         _ALL_PASS,
     ),
+    Cell(
+        "wake-up",
+        "from a finished piece to its bytes on the player's socket, in a real swarm",
+        (*_FULL, "tests/lab/test_wakeup.py"),
+        (
+            *_ALL_PASS,
+            Check("wakeup_seconds_p95", "<=", 0.010),
+            Check("wakeup_pieces", ">=", 100),
+        ),
+    ),
+    Cell(
+        "gateway-speed",
+        "one stream of a full store through the viewer, a file server and a bare socket beside",
+        ("python", "benchmarks/bench_gateway.py", "--json", "--rounds", "9"),
+        (
+            Check("gateway_gbps_min", ">=", 1.0),
+            *(Check(f"{name}_gbps_p50", ">=", 1.0) for name in ("gateway", "aiohttp", "socket")),
+        ),
+    ),
 )
 """All that must be shown, in the order in which it is obtained."""
 
