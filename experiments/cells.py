@@ -154,6 +154,22 @@ CELLS: Final[tuple[Cell, ...]] = (
     _picker("beta", 0.80),
     _picker("hybrid", 0.80),
     Cell(
+        "netem-tun",
+        "an emulated network has the delay, loss and rate that it was asked for",
+        (*_FULL, "tests/lab/test_netem_tun.py", "tests/netem"),
+        (
+            *_ALL_PASS,
+            Check("netem_home_rtt_ms", ">=", 49.5),
+            Check("netem_home_rtt_ms", "<=", 50.5),
+            Check("netem_home_rate_mbps", ">=", 97.0),
+            Check("netem_home_rate_mbps", "<=", 103.0),
+            Check("netem_same_seed_same_losses", "=", True),
+            Check("netem_forwarder_cpu_share", ">=", 0),
+            Check("netem_up_50_hosts_seconds", "<=", 5.0),
+            Check("netem_down_50_hosts_seconds", "<=", 2.0),
+        ),
+    ),
+    Cell(
         "failures",
         "servers and viewers are killed in the middle of a film",
         (*_TESTS, "tests/lab/test_failures.py"),

@@ -1,25 +1,25 @@
-"""`toast-netem`: what can emulate a network here, and what a topology says."""
+"""`toast-netem`: what can emulate a network here, what a topology says, and networks that run."""
 
 import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 from netem.backends import BACKENDS, BackendReport
-from netem.errors import NetemError, TopologyError
+from netem.cli_standing import COMMANDS
+from netem.errors import NetemError
 from netem.machine import Machine, describe_machine
 from netem.topology import LatencyClass, Topology
+from netem.topology_file import read_topology
 from toast.common.cli import print_json, run_cli
 from toast.common.units import format_rate
 
 __all__ = ["main"]
-
-_MAX_FILE_BYTES: Final = 1 << 20
 
 
 def main() -> NoReturn:
@@ -32,12 +32,19 @@ def main() -> NoReturn:
 @click.group(name="toast-netem")
 @click.version_option(package_name="toast-vod", prog_name="toast-netem")
 def _netem() -> None:
-    """Emulated networks: which kinds work on this machine, and what a topology file means.
+    """Emulated networks: which kinds work here, what a topology file means, and networks that run.
 
     \b
     Example:
-      toast-netem check
+      toast-netem up town-and-country.toml
+      toast-netem exec viewer-1 -- ip address
+      toast-netem measure
+      toast-netem down
     """
+
+
+for _command in COMMANDS:
+    _netem.add_command(_command)
 
 
 @_netem.command()
@@ -79,25 +86,11 @@ def show(file: Path, *, as_json: bool) -> None:
     Example:
       toast-netem show town-and-country.toml
     """
-    topology = Topology.from_toml(_read_bounded(file))
+    topology = read_topology(file)
     if as_json:
         print_json(_as_json(topology))
     else:
         _show_topology(topology)
-
-
-def _read_bounded(file: Path) -> str:
-    try:
-        with file.open("rb") as stream:
-            data = stream.read(_MAX_FILE_BYTES + 1)
-        text = data.decode("utf-8")
-    except OSError as error:
-        raise TopologyError(f"cannot read {file}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise TopologyError(f"{file} is not a text file in UTF-8") from error
-    if len(data) > _MAX_FILE_BYTES:
-        raise TopologyError(f"{file} is larger than 1 MiB: that is no topology")
-    return text
 
 
 def _as_json(topology: Topology) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """Who sits where in an emulated network: hosts, and the latency class of each. Pure.
 
 A latency class says what happens to everything that its hosts *send*, as NetEm does it on the
-sender's side (tc-netem(8)), their packets to themselves included. A round trip between two hosts
-therefore pays the delay of both, and within one host twice its own.
+sender's side (tc-netem(8)). A round trip between two hosts therefore pays the delay of both. With
+`loopback = true` a host's packets to itself are treated so as well, as in the source's experiments;
+then it reaches itself in twice its own delay. `download` is the one thing that happens on the way
+in.
 
 A topology is a TOML file::
 
@@ -16,6 +18,8 @@ A topology is a TOML file::
     jitter = "4ms"
     loss = 0.01
     rate = "10Mbps"
+    download = "50Mbps"
+    queue = "80ms"
 
     [[hosts]]
     name = "server"
@@ -57,6 +61,9 @@ class LatencyClass:
         jitter_seconds: largest deviation from it, either way; not above the delay.
         loss: fraction of packets lost, independently, in [0, 1).
         rate: bytes per second that leave the host at most, or None for no limit.
+        download: bytes per second that reach the host at most, or None for no limit.
+        queue_seconds: longest wait for one's turn at a limited rate; who would wait longer is
+            dropped. The buffer of the box at the bottleneck, as time.
 
     Raises:
         TopologyError: a value out of range.
@@ -67,6 +74,8 @@ class LatencyClass:
     jitter_seconds: float = 0.0
     loss: float = 0.0
     rate: float | None = None
+    download: float | None = None
+    queue_seconds: float = 0.1
 
     def __post_init__(self) -> None:
         _check_name(self.name, f"classes.{self.name}")
@@ -77,8 +86,11 @@ class LatencyClass:
             self._refuse("jitter", "must not be longer than the delay: nothing arrives early")
         if not 0.0 <= self.loss < 1.0:
             self._refuse("loss", "must be a fraction from 0 to below 1, such as 0.01 for 1 %")
-        if self.rate is not None and not 0.0 < self.rate < float("inf"):
-            self._refuse("rate", "must be above 0; leave it out for no limit")
+        for field, rate in (("rate", self.rate), ("download", self.download)):
+            if rate is not None and not 0.0 < rate < float("inf"):
+                self._refuse(field, "must be above 0; leave it out for no limit")
+        if not 0.0 <= self.queue_seconds <= MAX_DELAY_SECONDS:
+            self._refuse("queue", f"must be 0 to {MAX_DELAY_SECONDS:g} s")
 
     def _refuse(self, field: str, rule: str) -> None:
         raise TopologyError(f"classes.{self.name}.{field} {rule}")
@@ -108,7 +120,8 @@ class Path:
         round_trip_seconds: mean round-trip time.
         jitter_seconds: largest deviation from it, either way.
         loss: fraction of round trips that lose a packet on the way there or back.
-        rate: bytes per second there at most (the sender's limit), or None.
+        rate: bytes per second there at most (what the sender may send and the receiver take), or
+            None.
     """
 
     round_trip_seconds: float
@@ -121,6 +134,12 @@ class Path:
 class Topology:
     """A network, checked as a whole.
 
+    Attributes:
+        name: for people.
+        classes: at most `MAX_CLASSES`.
+        hosts: at most `MAX_HOSTS`.
+        loopback: whether a host's packets to itself are treated like all others that it sends.
+
     Raises:
         TopologyError: two of one name, a host of an unknown class, nothing at all, or too much.
     """
@@ -128,6 +147,7 @@ class Topology:
     name: str
     classes: tuple[LatencyClass, ...]
     hosts: tuple[Host, ...]
+    loopback: bool = False
 
     def __post_init__(self) -> None:
         if not self.classes:
@@ -178,7 +198,7 @@ class Topology:
             round_trip_seconds=there.delay_seconds + back.delay_seconds,
             jitter_seconds=there.jitter_seconds + back.jitter_seconds,
             loss=1.0 - (1.0 - there.loss) * (1.0 - back.loss),
-            rate=there.rate,
+            rate=min((r for r in (there.rate, back.download) if r is not None), default=None),
         )
 
     @classmethod
@@ -192,7 +212,7 @@ class Topology:
             table = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise TopologyError(f"the file is not TOML: {error}") from error
-        _only(table, "", {"name", "classes", "hosts"})
+        _only(table, "", {"name", "classes", "hosts", "loopback"})
         classes = _typed(table, "classes", dict, "")
         hosts: list[Host] = []
         for number, entry in enumerate(_typed(table, "hosts", list, ""), start=1):
@@ -206,6 +226,7 @@ class Topology:
             name=_typed(table, "name", str, ""),
             classes=tuple(_latency_class(name, entry) for name, entry in classes.items()),
             hosts=tuple(hosts),
+            loopback=_typed(table, "loopback", bool, "") if "loopback" in table else False,
         )
 
 
@@ -213,7 +234,7 @@ def _latency_class(name: str, entry: object) -> LatencyClass:
     where = f"classes.{name}"
     if not isinstance(entry, dict):
         raise TopologyError(f"{where} must be a table: write [classes.{name}] above it")
-    _only(entry, f"{where}.", {"delay", "jitter", "loss", "rate"})
+    _only(entry, f"{where}.", {"delay", "jitter", "loss", "rate", "download", "queue"})
     loss = entry.get("loss", 0.0)
     if isinstance(loss, bool) or not isinstance(loss, int | float):
         raise TopologyError(f"{where}.loss must be a fraction, such as 0.01 for 1 %")
@@ -223,7 +244,13 @@ def _latency_class(name: str, entry: object) -> LatencyClass:
         jitter_seconds=_measure(entry, f"{where}.", "jitter", parse_seconds) or 0.0,
         loss=float(loss),
         rate=_measure(entry, f"{where}.", "rate", parse_rate),
+        download=_measure(entry, f"{where}.", "download", parse_rate),
+        queue_seconds=_or(_measure(entry, f"{where}.", "queue", parse_seconds), 0.1),
     )
+
+
+def _or(value: float | None, default: float) -> float:
+    return default if value is None else value
 
 
 def _hosts(entry: Mapping[str, Any], where: str) -> list[Host]:
@@ -254,7 +281,12 @@ def _typed(table: Mapping[str, Any], field: str, kind: type, where: str) -> Any:
     if field not in table:
         raise TopologyError(f"{where}{field} is missing")
     if not isinstance(table[field], kind):
-        names: dict[type, str] = {str: "text", list: "a list of tables", dict: "a table"}
+        names: dict[type, str] = {
+            str: "text",
+            bool: "true or false",
+            list: "a list of tables",
+            dict: "a table",
+        }
         raise TopologyError(f"{where}{field} must be {names[kind]}")
     return table[field]
 

@@ -1,8 +1,10 @@
-"""What every way of emulating a network must be able to say about itself."""
+"""What every way of emulating a network must be able to say about itself, and to do."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
+
+from netem.effects import Effect
 
 __all__ = ["Backend", "BackendReport"]
 
@@ -25,7 +27,21 @@ class BackendReport:
 
 
 class Backend(Protocol):
-    """One way of emulating a network."""
+    """One way of emulating a network.
+
+    A network that runs is one process, its *keeper*: it reads a `NetworkSpec` as a line of JSON
+    from its standard input, and prints one JSON object per line with an `event`:
+
+    - `keeper`: first of all; its `pid`, and the `spec` that it was given.
+    - `up`: every host works. `hosts` has for each its `address`, and `enter`: a command to which
+      the id of the process to end with (0 for none) and a command are added, to run that in the
+      host. Also `congestion_control`.
+    - `failed`: it cannot be made; `reason` says why, in one line.
+    - `report`: its last words; `cpu_seconds` and what it counted.
+
+    It ends on SIGTERM, and if the spec says so when its standard input ends. With it ends all that
+    it made and every process in its hosts.
+    """
 
     @property
     def name(self) -> str:
@@ -34,6 +50,14 @@ class Backend(Protocol):
     @property
     def description(self) -> str:
         """What it is, in one line."""
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        """What it can do to packets; empty as long as it can only be tried."""
+
+    @property
+    def keeper(self) -> tuple[str, ...]:
+        """The command that keeps a network."""
 
     def probe(self) -> BackendReport:
         """Try it for real, and leave nothing behind. Takes seconds; never raises on a lack."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from netem.backends.base import BackendReport
 from netem.backends.process import run_trial_process
+from netem.effects import Effect
 from netem.errors import NetemError
 
 __all__ = ["KernelBackend"]
@@ -18,6 +19,9 @@ class KernelBackend:
 
     name: str = "kernel"
     description: str = "NetEm of the running kernel, in network namespaces"
+    effects: frozenset[Effect] = frozenset()
+    """It can be tried, and does not run topologies yet."""
+    keeper: tuple[str, ...] = ()
 
     def probe(self) -> BackendReport:
         """Delay packets in a namespace that ends with the trial's process."""

@@ -1,20 +1,15 @@
 """A forwarder in user space between TUN devices: for kernels with neither NetEm nor guests."""
 
 import errno
-import fcntl
 import os
-import struct
+import sys
 from dataclasses import dataclass
-from typing import Final
 
 from netem.backends.base import BackendReport
+from netem.backends.tun_device import open_tun
+from netem.effects import Effect
 
 __all__ = ["TunBackend"]
-
-# <linux/if_tun.h>
-_TUNSETIFF: Final = 0x400454CA
-_IFF_TUN: Final = 0x0001
-_IFF_NO_PI: Final = 0x1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,22 +19,17 @@ class TunBackend:
     device: str = "/dev/net/tun"
     name: str = "tun"
     description: str = "delays by a program between TUN devices"
+    effects: frozenset[Effect] = frozenset(Effect) - {Effect.LOOPBACK}
+    """What a host sends to itself never leaves its kernel, so no program sees it."""
+    keeper: tuple[str, ...] = (sys.executable, "-m", "netem.backends.tun_keeper")
 
     def probe(self) -> BackendReport:
         """Make a TUN interface, which vanishes as its file is closed."""
         try:
-            descriptor = os.open(self.device, os.O_RDWR | os.O_CLOEXEC)
+            descriptor, interface = open_tun(self.device)
         except OSError as error:
             return BackendReport(self.name, works=False, reason=self._explain(error))
-        try:
-            # struct ifreq: an empty name lets the kernel choose one.
-            request = struct.pack("16sH22x", b"", _IFF_TUN | _IFF_NO_PI)
-            answer = fcntl.ioctl(descriptor, _TUNSETIFF, request)
-        except OSError as error:
-            return BackendReport(self.name, works=False, reason=self._explain(error))
-        finally:
-            os.close(descriptor)
-        interface = answer[:16].rstrip(b"\0").decode("ascii", "replace")
+        os.close(descriptor)
         return BackendReport(
             self.name, works=True, reason=f"interface {interface} could be made and was removed"
         )

@@ -13,6 +13,7 @@ from pathlib import Path
 from netem.backends.base import BackendReport
 from netem.backends.process import run_trial_process
 from netem.backends.trial_mark import MARK
+from netem.effects import Effect
 from netem.errors import NetemError
 
 __all__ = ["UmlBackend", "boot_command"]
@@ -29,6 +30,9 @@ class UmlBackend:
     modules: Path = Path("/usr/lib/uml/modules")
     name: str = "uml"
     description: str = "NetEm in user-mode Linux"
+    effects: frozenset[Effect] = frozenset()
+    """It can be tried, and does not run topologies yet."""
+    keeper: tuple[str, ...] = ()
 
     def probe(self) -> BackendReport:
         """Boot a guest, delay packets in it, and let it power off."""

@@ -81,7 +81,7 @@ HOST = "name = 'n'\n[classes.a]\n[[hosts]]\n{}\n"
         ("name = 'n'\nhosts = [1]\n[classes.a]\n", r"hosts\[1\] must be a table"),
         ("name = 'n'\nhosts = {}\n[classes.a]\n", "hosts must be a list of tables"),
         ("name = 'n'\nhosts = []\nclasses = {a = 1}\n", r"classes\.a must be a table"),
-        ("speed = 3", "speed is unknown; known are classes, hosts, name"),
+        ("speed = 3", "speed is unknown; known are classes, hosts, loopback, name"),
         ("[classes.a]\n[[hosts]]\nname='h'\nclass='a'", "name is missing"),
         ("name = [", "the file is not TOML"),
         (CLASS.format("speed = 1"), r"classes\.a\.speed is unknown"),
