@@ -80,7 +80,7 @@ def check(*, as_json: bool) -> None:
 @click.argument("file", metavar="TOPOLOGY.toml", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 def show(file: Path, *, as_json: bool) -> None:
-    """Show the classes of a topology file and the round trips between them.
+    """Show the classes of a topology file, and its round trips.
 
     \b
     Example:

@@ -92,7 +92,9 @@ def exec_(*, name: str, host: str, command: tuple[str, ...]) -> None:
 @click.option("--pings", default=1000, show_default=True, type=click.IntRange(10, 100_000))
 @_json
 def measure_(*, name: str, hosts: tuple[str, ...], pings: int, as_json: bool) -> None:
-    """Compare delay, loss and rate with what was asked for; exit code 1 if they differ.
+    """Compare delay, loss and rate with what was asked for.
+
+    Exit code 1 if they differ.
 
     HOSTS are the two ends. Without them, one host of each class is measured to one of each other.
 

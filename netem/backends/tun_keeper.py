@@ -30,10 +30,6 @@ _PR_SET_TIMERSLACK: Final = 29  # <linux/prctl.h>
 _LONGEST_SPEC: Final = 16 * 1024 * 1024
 
 
-class _Asked(BaseException):
-    """A signal asks us to end; no handler of errors must catch it."""
-
-
 def main() -> None:
     """Keep a network until standard input ends or a signal comes."""
     try:
@@ -59,7 +55,7 @@ def _read_spec() -> str:
 
 def _keep(spec: NetworkSpec) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _raise_asked)
+        signal.signal(number, _asked_to_end)
     began = time.monotonic()
     made: dict[str, int] = {}
     forwarder = None
@@ -80,7 +76,7 @@ def _keep(spec: NetworkSpec) -> None:
             }
         )
         forwarder.run()
-    except _Asked:
+    except SystemExit:
         if forwarder is None:
             raise NetemError("stopped before it was up") from None
     finally:
@@ -132,8 +128,8 @@ def _entrance(namespace: int) -> list[str]:
     return [sys.executable, "-m", "netem.enter", f"/proc/{os.getpid()}/fd/{namespace}"]
 
 
-def _raise_asked(_number: int, _frame: object) -> NoReturn:
-    raise _Asked
+def _asked_to_end(_number: int, _frame: object) -> NoReturn:
+    raise SystemExit
 
 
 def _say(value: dict[str, Any]) -> None:

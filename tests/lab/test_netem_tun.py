@@ -67,7 +67,7 @@ with socket.create_connection((sys.argv[1], 5000)) as connection:
 
 
 async def test_tcp_fills_the_link(full, figures):
-    """A TCP stream gets at least 85 % of 100 Mb/s at 50 ms, headers and its start included."""
+    """A TCP stream gets at least 75 % of 100 Mb/s at 50 ms, headers and its start included."""
     size = (25 if full else 8) * 1_000_000
     async with Network(a_town(4)) as network:
         began = time.monotonic()
@@ -85,7 +85,7 @@ async def test_tcp_fills_the_link(full, figures):
     goodput = size / float(seconds) / MBPS
     figures["netem_tcp_goodput_mbps"] = round(goodput, 2)
     figures["netem_tcp_cpu_share"] = round(network.report["cpu_seconds"] / took, 3)
-    assert (85 if full else 60) <= goodput <= 100
+    assert (75 if full else 60) <= goodput <= 100
 
 
 async def test_fifty_hosts_are_up_and_down_quickly(figures):

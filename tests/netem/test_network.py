@@ -74,7 +74,7 @@ async def test_nothing_is_left_of_a_network_whose_block_failed(tun):
     (child,) = children
     assert await child.wait() == -signal.SIGKILL
     assert namespaces() <= before
-    assert network.report["ended_processes"] == 2
+    assert network.report["ended_processes"] >= 2
 
 
 @pytest.mark.slow
