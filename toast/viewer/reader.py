@@ -95,6 +95,8 @@ class FilmReader:
                 if reader is not None and not reading.is_here(start):
                     self._viewer.reader_waits(reader)
                 data = await reading.read(start, end)
+                if reader is not None:
+                    reader.waiting = False
                 yield data
                 # Whoever comes back for more has taken it.
                 start += len(data)

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from tests.toast.origin.server import FilmServer
 from tests.toast.swarm.world import StockPeer, make_torrent, random_film
+from toast.common import blockhashes
 from toast.common.timemap import TimeMap
 from toast.origin import OriginClient, OriginSettings
 from toast.policy.neighbours import create_neighbours
@@ -93,9 +94,10 @@ class World:
     def path(self) -> Path:
         return self.folder / "film.mp4"
 
-    def torrent(self, seconds: float | None = 1.0) -> bytes:
+    def torrent(self, seconds: float | None = 1.0, *, hashes: bool = False) -> bytes:
         timemap = None if seconds is None else TimeMap.constant(len(FILM), seconds)
-        return make_torrent(FILM, timemap=timemap, piece_bytes=32 * 1024)
+        url = f"{self.server.root}/hashes" if hashes else None
+        return make_torrent(FILM, timemap=timemap, piece_bytes=32 * 1024, hashes_url=url)
 
     async def session(self, **settings) -> SwarmSession:
         session = SwarmSession(SessionSettings(listen_host=next_host(), **settings))
@@ -121,10 +123,12 @@ class World:
         origin: bool = True,
         tracker: bool = True,
         folder: str = "films",
+        hashes: bool = False,
         **settings,
     ) -> Viewer:
         """A viewer in a session of its own, opened."""
-        metainfo = parse_metainfo(self.torrent(seconds))
+        metainfo = parse_metainfo(self.torrent(seconds, hashes=hashes))
+        self.server.hashes = blockhashes.leaves(FILM)
         loop = asyncio.get_running_loop()
         rng = np.random.default_rng(1)
         session = await self.session()
@@ -137,17 +141,18 @@ class World:
             rng=rng,
             clock=loop.time,
         )
-        client = OriginClient(
-            self.http,
-            (self.server.url,),
-            film_bytes=len(FILM),
-            clock=loop.time,
-            settings=HASTY,
+        client, leaves = (
+            OriginClient(self.http, (url,), film_bytes=size, clock=loop.time, settings=HASTY)
+            for url, size in (
+                (self.server.url, len(FILM)),
+                (f"{self.server.root}/hashes", len(self.server.hashes)),
+            )
         )
         viewer = Viewer(
             metainfo,
             session=session,
             origin=client if origin else None,
+            hashes=leaves,
             neighbourhood=neighbourhood,
             settings=ViewerSettings(folder=self._tmp_path / folder, **settings),
             rng=rng,

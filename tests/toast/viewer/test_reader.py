@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -40,7 +41,7 @@ class Arriving:
 
     def open_reader(self, offset):
         self.opened.append(offset)
-        return "reader"
+        return SimpleNamespace(waiting=False)
 
     def reader_waits(self, reader):
         self.waited = True
