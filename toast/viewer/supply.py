@@ -23,7 +23,7 @@ __all__ = ["Supply"]
 _AGAIN_SECONDS = 0.25
 _AWAITED_SECONDS = 1.0
 _KEPT_PARTS = 16
-_AWAITED = frozenset({Reason.STARTUP, Reason.SEEK})
+_AWAITED = frozenset({Reason.STARTUP, Reason.RESUME, Reason.SEEK})
 _NOBODY = OriginEstimate(rtt_seconds=0.0, rate=1.0, up=False)
 
 
