@@ -321,7 +321,9 @@ class Viewer:
         """A piece is there: wake who waits for it, then decide anew."""
         self.have[piece] = True
         self.sources[piece] = self.accounts.source_of(piece)
-        self._supply.piece_verified(piece)
+        data = self._supply.piece_verified(piece)
+        if data is not None:  # who waits for it need not wait for the disk
+            self._file.remember(piece, data)
         self.accounts.piece_done(piece, self._geometry)
         self._more_readable(piece)
 

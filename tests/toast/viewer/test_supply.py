@@ -141,6 +141,13 @@ async def test_only_missing_blocks_are_fetched_and_filler_stands_for_the_rest(be
     assert blocks[0] == blocks[2] == bytes(BLOCK_BYTES)
 
 
+async def test_filler_is_never_taken_for_the_piece(bench):
+    bench.swarm.blocks = {2: np.array([False, True, False, True])}
+    bench.step(have="** *")
+    await bench.settled()
+    assert bench.supply.piece_verified(2) is None
+
+
 async def test_what_is_closed_is_not_ordered_twice(bench, server):
     bench.step()
     bench.step()
@@ -252,7 +259,7 @@ async def test_a_block_is_lent_out_before_its_piece_is_complete(bench, server):
     await bench.settled()
     assert bench.supply.early.read(0, 0, PIECE) == piece(0)
     assert bench.swarm.injected == [(0, piece(0))]
-    bench.supply.piece_verified(0)
+    assert bench.supply.piece_verified(0) == piece(0)
     assert 0 not in bench.supply.early
 
 
