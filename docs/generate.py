@@ -37,8 +37,7 @@ UNITS: Final = {
     "rate": "bytes/second",
     "upload": "bytes/second",
     "intervals": "intervals",
-    "share": "of 1",
-    "factor": "times",
+    "ratio": "times",
 }
 
 _CLI_HEAD: Final = """\

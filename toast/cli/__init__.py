@@ -2,6 +2,8 @@
 
 import click
 
+from toast.cli.daemon import daemon
+from toast.cli.house import COMMANDS
 from toast.cli.watch import play, watch
 from toast.common.cli import run_cli
 
@@ -21,6 +23,9 @@ def toast() -> None:
 
 toast.add_command(watch)
 toast.add_command(play)
+toast.add_command(daemon)
+for _command in COMMANDS:
+    toast.add_command(_command)
 
 
 def main() -> None:

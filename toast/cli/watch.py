@@ -34,7 +34,7 @@ from toast.viewer import (
     resolve_source,
 )
 
-__all__ = ["play", "watch"]
+__all__ = ["listen_address", "play", "watch"]
 
 _DEFAULTS = ViewerSettings()
 _SESSION = SessionSettings()
@@ -54,7 +54,7 @@ class _Request:
     in_order_seconds: float | None
 
 
-def _listen_address(text: str) -> tuple[str, int]:
+def listen_address(text: str) -> tuple[str, int]:
     """`1.2.3.4`, `1.2.3.4:6881`, `::1` or `[::1]:6881`."""
     host, port = text, "0"
     if text.startswith("["):
@@ -218,7 +218,7 @@ def _request(
             raise UsageError(f"{name} must be more than nothing; leave it out for no limit")
     if in_order_seconds is not None and picker != "hybrid":
         raise UsageError("--in-order-seconds is for the hybrid picker only")
-    host, port = _listen_address(listen)
+    host, port = listen_address(listen)
     return _Request(
         source=source,
         settings=ViewerSettings(
@@ -243,7 +243,7 @@ async def _http(request: _Request) -> AsyncIterator[aiohttp.ClientSession]:
     host = request.session.listen_host
     # In a lab every viewer has an address of its own, and the tracker must see it.
     local = None if host in {"0.0.0.0", "::"} else (host, 0)  # noqa: S104  # compared, not bound
-    connector = aiohttp.TCPConnector(local_addr=local, limit=16)
+    connector = aiohttp.TCPConnector(local_addr=local, limit=8)
     async with aiohttp.ClientSession(
         connector=connector,
         headers={"User-Agent": "Toast/0.1", "Accept-Encoding": "identity"},

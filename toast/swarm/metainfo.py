@@ -1,6 +1,6 @@
 """Reading .torrent files, which come from strangers, and are bounded and checked here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,6 +34,7 @@ class Metainfo:
         timemap: byte <-> film time, if the .torrent carries one.
         info: libtorrent's own parsed form.
         block_hashes: where the hashes of single blocks are, if the .torrent says so.
+        torrent: the .torrent itself.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Metainfo:
     timemap: TimeMap | None
     info: Any
     block_hashes: "BlockHashes | None" = None
+    torrent: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ def parse_metainfo(data: bytes) -> Metainfo:
         timemap=timemap,
         info=info,
         block_hashes=_block_hashes(top.get(b"block hashes"), geometry.pieces),
+        torrent=data,
     )
 
 

@@ -97,6 +97,20 @@ class SwarmSession:
         except TimeoutError as error:
             raise SwarmError(f"cannot listen for peers on {where}") from error
 
+    def limit(self, *, upload_rate: float | None, download_rate: float | None) -> None:
+        """Change the rates, in bytes per second: None is no limit; nothing at all is sent at 0."""
+        self._native.apply_settings(
+            {
+                "download_rate_limit": _limit(download_rate),
+                "unchoke_slots_limit": 0 if upload_rate == 0 else self.settings.upload_slots,
+                "upload_rate_limit": _limit(upload_rate),
+            }
+        )
+
+    def set_tick(self, tick_ms: int) -> None:
+        """Slow libtorrent's clock down while nothing is going on, or speed it up again."""
+        self._native.apply_settings({"tick_interval": tick_ms})
+
     def register(self, handle: Any, listener: Any) -> None:
         """Deliver alerts of one torrent to `listener.on_alert(alert)`."""
         self._listeners[handle] = listener
