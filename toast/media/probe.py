@@ -21,7 +21,7 @@ from toast.media import boxes, ebml
 from toast.media.cells import Packets, make_timemap, merge_ranges, need_times
 from toast.media.errors import MediaError
 
-__all__ = ["MediaInfo", "probe"]
+__all__ = ["CONTAINER_OPTIONS", "MediaInfo", "probe"]
 
 _NAMES: Final = {
     "mov": "mp4",
@@ -35,7 +35,7 @@ _NAMES: Final = {
 }
 # Play lists (HLS, DASH, concat...) are not among them: a stranger's "film" must not make us open
 # other files or addresses.
-_OPTIONS: Final = {
+CONTAINER_OPTIONS: Final = {
     "format_whitelist": "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,ogg,asf",
     "protocol_whitelist": "",
 }
@@ -138,7 +138,10 @@ def _opened(file: BinaryIO, name: str) -> Iterator[InputContainer]:
     """FFmpeg's view of a file; its errors become ours, those of the file object pass through."""
     try:
         with av.open(
-            _Unowned(file), "r", container_options=dict(_OPTIONS), metadata_errors="replace"
+            _Unowned(file),
+            "r",
+            container_options=dict(CONTAINER_OPTIONS),
+            metadata_errors="replace",
         ) as container:
             yield container
     except av.error.FFmpegError as error:
