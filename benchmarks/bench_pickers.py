@@ -19,6 +19,7 @@ from toast.policy import (
     OriginEstimate,
     Playhead,
     SwarmView,
+    Terms,
     create_picker,
     due_orders,
     make_plan,
@@ -82,10 +83,10 @@ def main() -> None:
     times["tick"] = mean_microseconds(lambda: playhead.tick(60.0, have))
     times["slack"] = mean_microseconds(lambda: playhead.slack(60.0))
     times["due_orders"] = mean_microseconds(
-        lambda: due_orders(view, blocks, FILM, way, rules, started=True)
+        lambda: due_orders(view, blocks, FILM, way, rules, Terms())
     )
     times["next_order_in"] = mean_microseconds(
-        lambda: next_order_in(view, FILM, way, rules, blocks)
+        lambda: next_order_in(view, FILM, way, rules, Terms(), blocks)
     )
     for what, value in times.items():
         print(f"{what:24} {value:8.1f} us")

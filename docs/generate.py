@@ -37,6 +37,8 @@ UNITS: Final = {
     "rate": "bytes/second",
     "upload": "bytes/second",
     "intervals": "intervals",
+    "share": "of 1",
+    "factor": "times",
     "ratio": "times",
 }
 

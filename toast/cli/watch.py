@@ -243,7 +243,7 @@ async def _http(request: _Request) -> AsyncIterator[aiohttp.ClientSession]:
     host = request.session.listen_host
     # In a lab every viewer has an address of its own, and the tracker must see it.
     local = None if host in {"0.0.0.0", "::"} else (host, 0)  # noqa: S104  # compared, not bound
-    connector = aiohttp.TCPConnector(local_addr=local, limit=8)
+    connector = aiohttp.TCPConnector(local_addr=local, limit=16)
     async with aiohttp.ClientSession(
         connector=connector,
         headers={"User-Agent": "Toast/0.1", "Accept-Encoding": "identity"},

@@ -4,12 +4,16 @@ Pure: time and randomness are arguments, nothing is read or sent here. The simul
 viewer drive the same objects.
 """
 
+from toast.policy.budget import Allowance, BudgetSettings, OriginBudget
 from toast.policy.buffer import Buffer, BufferDecision, Unlimited, create_buffer
+from toast.policy.estimate import EstimateSettings, Prospects, UplinkMemory, Uplinks
+from toast.policy.giveup import GiveUp, GiveUpSettings
 from toast.policy.handover import (
     HandOverSettings,
     Order,
     OriginEstimate,
     Reason,
+    Terms,
     due_orders,
     make_order,
     next_order_in,
@@ -28,23 +32,33 @@ from toast.policy.playhead import Playhead, State
 from toast.policy.view import Plan, SwarmView
 
 __all__ = [
+    "Allowance",
+    "BudgetSettings",
     "Buffer",
     "BufferDecision",
     "Candidate",
     "Choice",
+    "EstimateSettings",
+    "GiveUp",
+    "GiveUpSettings",
     "HandOverSettings",
     "HorizonRule",
     "NeighbourSettings",
     "Neighbours",
     "Order",
+    "OriginBudget",
     "OriginEstimate",
     "Picker",
     "Plan",
     "Playhead",
+    "Prospects",
     "Reason",
     "State",
     "SwarmView",
+    "Terms",
     "Unlimited",
+    "UplinkMemory",
+    "Uplinks",
     "create_buffer",
     "create_horizon",
     "create_neighbours",

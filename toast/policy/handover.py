@@ -1,11 +1,12 @@
 """The hand-over: when the origin must supply a piece, and which of its blocks.
 
 The source ("Toast", ch. 5) fetches a whole piece when the playhead enters it. Here only the blocks
-that have not come from peers are fetched, as late as the origin can be trusted to be in time.
+that have not come from peers are fetched, at the last moment at which the origin can be trusted to
+be in time; earlier only what no peer can bring in time, and never more than a few seconds of film.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,17 +17,23 @@ from toast.common.geometry import Geometry
 from toast.policy.view import SwarmView
 
 __all__ = [
+    "Blocks",
     "HandOverSettings",
     "MissingBlocks",
     "Order",
     "OriginEstimate",
     "Reason",
+    "Terms",
     "due_orders",
     "make_order",
+    "missing_bytes",
     "next_order_in",
 ]
 
-MissingBlocks = Callable[[int], NDArray[np.bool_]]
+Blocks = Callable[[int], NDArray[np.bool_]]
+"""For a piece, bool[B]: something about its blocks."""
+MissingBlocks = Blocks
+"""For a piece, bool[B]: its blocks that are not here."""
 
 
 class Reason(StrEnum):
@@ -34,14 +41,16 @@ class Reason(StrEnum):
 
     STARTUP = "startup"
     """The first picture waits for it."""
+    RESUME = "resume"
+    """The first picture waits for it, at a place in the film that was remembered."""
+    SEEK = "seek"
+    """The picture after a seek waits for it."""
     URGENT = "urgent"
     """Peers did not bring it in time."""
     NO_SOURCE = "no_source"
-    """No neighbour has it."""
+    """No neighbour has it, or none that could bring it in time."""
     POISONED = "poisoned"
     """What peers brought did not pass its hash check."""
-    SEEK = "seek"
-    """The picture after a seek waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +58,8 @@ class OriginEstimate:
     """What is known of the way to the origin.
 
     Attributes:
-        rtt_seconds: from a request to the first byte of its answer.
-        rate: bytes/second at which an answer comes.
+        rtt_seconds: from a request to the first byte of its answer; nine of ten take no longer.
+        rate: bytes/second at which an answer comes; nine of ten come no slower.
         up: whether the origin answers at all.
     """
 
@@ -64,12 +73,22 @@ class HandOverSettings:
     """How careful to be."""
 
     margin_seconds: float = 0.5
-    """Added to what the origin is expected to need: its estimate is a mean, not a promise."""
+    """Added to what the origin is expected to need: its estimate is nine of ten, not a promise."""
+    verification_seconds: float = 0.05
+    """From the last byte of a piece to its being verified and readable."""
     ahead_seconds: float = 8.0
-    """Slack below which a piece that no neighbour has is fetched: longer gives a neighbour more
-    time to get it, shorter risks that the origin gets many of these at once."""
+    """Slack below which a piece that no neighbour can bring in time is fetched: longer gives a
+    neighbour more time to get it, shorter risks that the origin gets many of these at once."""
+    alone_seconds: float = 12.0
+    """The same while there is no neighbour at all: nothing is saved by waiting."""
+    most_ahead_seconds: float = 15.0
+    """Slack above which nothing is fetched, however slow the origin: who quits has lost no more."""
+    paused_seconds: float = 3.0
+    """The same while the film is paused."""
     parallel: int = 2
     """Pieces being fetched at the same time. The rest waits, and shrinks by what peers bring."""
+    parallel_waiting: int = 6
+    """The same for the pieces that a first picture waits for, after a start or a seek."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +97,7 @@ class Order:
 
     Attributes:
         piece: number of the piece.
-        blocks: ranges [a, b) of block numbers, in order, not touching.
+        blocks: ranges [a, b) of block numbers, most wanted first, none of them overlapping.
         reason: why.
         slack: seconds until the piece is due; not positive if it is overdue.
     """
@@ -89,7 +108,34 @@ class Order:
     slack: float
 
 
-def make_order(piece: int, missing: NDArray[np.bool_], reason: Reason, slack: float) -> Order:
+@dataclass(frozen=True, eq=False, slots=True)
+class Terms:
+    """On what terms the origin may be asked at one moment.
+
+    Attributes:
+        waiting: why a picture waits for what is due now; None while the film runs.
+        ahead_seconds: slack below which a piece that no neighbour can bring in time is fetched.
+        most_ahead_seconds: slack above which nothing is.
+        hopeless: bool[P], pieces that some neighbour has but none can bring in time.
+        first_blocks: of a piece, the blocks that the picture waits for; None if that is not known.
+        bytes_left: most that may be asked for now.
+    """
+
+    waiting: Reason | None = None
+    ahead_seconds: float = 8.0
+    most_ahead_seconds: float = 15.0
+    hopeless: NDArray[np.bool_] | None = None
+    first_blocks: Blocks | None = None
+    bytes_left: float = math.inf
+
+
+def make_order(
+    piece: int,
+    missing: NDArray[np.bool_],
+    reason: Reason,
+    slack: float,
+    first: NDArray[np.bool_] | None = None,
+) -> Order:
     """An order for the missing blocks of a piece.
 
     Args:
@@ -97,9 +143,11 @@ def make_order(piece: int, missing: NDArray[np.bool_], reason: Reason, slack: fl
         missing: bool[B], blocks that are not here.
         reason: why.
         slack: seconds until the piece is due.
+        first: bool[B], blocks to name before all others.
     """
-    edges = np.flatnonzero(np.diff(missing.astype(np.int8), prepend=0, append=0)).tolist()
-    return Order(piece, tuple(zip(edges[0::2], edges[1::2], strict=True)), reason, slack)
+    if first is None:
+        return Order(piece, _ranges(missing), reason, slack)
+    return Order(piece, _ranges(missing & first) + _ranges(missing & ~first), reason, slack)
 
 
 def due_orders(  # noqa: PLR0917 - the contract of the rooms: callers may pass them by place
@@ -108,15 +156,13 @@ def due_orders(  # noqa: PLR0917 - the contract of the rooms: callers may pass t
     geometry: Geometry,
     estimate: OriginEstimate,
     settings: HandOverSettings,
-    started: bool,
-    *,
-    seeking: bool = False,
+    terms: Terms,
 ) -> list[Order]:
     """What to order from the origin now, earliest due first.
 
     A piece is ordered when the origin needs all the slack that is left, counting what it must
-    send before; or when no neighbour has the piece and it is due soon. At most `parallel` pieces
-    are closed at a time: ask again when one of them has come.
+    send before; or when no neighbour can bring the piece and it is due soon. At most `parallel`
+    pieces are closed at a time: ask again when one of them has come.
 
     Args:
         view: what is known now; `closed` pieces are ordered already.
@@ -124,43 +170,48 @@ def due_orders(  # noqa: PLR0917 - the contract of the rooms: callers may pass t
         geometry: how the film is cut.
         estimate: the way to the origin. Nothing is ordered while it is down.
         settings: how careful to be.
-        started: whether the picture runs; before, what is due now is needed for the start.
-        seeking: that start is one after a seek.
+        terms: see `Terms`.
     """
     orders: list[Order] = []
-    room = settings.parallel - int(np.count_nonzero(view.closed & view.missing))
-    if not estimate.up or room <= 0:
+    left = terms.bytes_left
+    under_way = int(np.count_nonzero(view.closed & view.missing))
+    if not estimate.up or left <= 0 or under_way >= _most(settings, terms):
         return orders
     fixed, rate, before = _way(view, missing_blocks, geometry, estimate, settings)
-    for piece in _by_slack(view):
-        slack = float(view.slack[piece])
-        most = fixed + (before + geometry.piece_bytes) / rate
-        if len(orders) >= room or slack > max(most, settings.ahead_seconds):
+    for piece, slack in _by_slack(view, terms.most_ahead_seconds):
+        waited_for = terms.waiting is not None and slack <= 0
+        room = settings.parallel_waiting if waited_for else settings.parallel
+        longest = fixed + (before + geometry.piece_bytes) / rate
+        if under_way + len(orders) >= room or slack > max(longest, terms.ahead_seconds):
             break
         missing = missing_blocks(piece)
-        size = _bytes(geometry, piece, missing)
+        size = missing_bytes(geometry, piece, missing)
         if not size:
             continue  # all here: it is being checked
+        if size > left:
+            break
         needed = fixed + (before + size) / rate
-        nobody = _nobody_has(view, piece)
         reason = None
-        if slack <= 0 and not started:
-            reason = Reason.SEEK if seeking else Reason.STARTUP
-        elif nobody and slack <= max(needed, settings.ahead_seconds):
+        if waited_for:
+            reason = terms.waiting
+        elif _is_hopeless(view, terms, piece) and slack <= max(needed, terms.ahead_seconds):
             reason = Reason.NO_SOURCE
         elif slack <= needed:
             reason = Reason.URGENT
         if reason is not None:
-            orders.append(make_order(piece, missing, reason, slack))
+            first = terms.first_blocks(piece) if waited_for and terms.first_blocks else None
+            orders.append(make_order(piece, missing, reason, slack, first))
             before += size
+            left -= size
     return orders
 
 
-def next_order_in(
+def next_order_in(  # noqa: PLR0917 - as `due_orders`
     view: SwarmView,
     geometry: Geometry,
     estimate: OriginEstimate,
     settings: HandOverSettings,
+    terms: Terms,
     missing_blocks: MissingBlocks | None = None,
 ) -> float:
     """Seconds until the next piece must be ordered if nothing else happens; +inf if never.
@@ -169,25 +220,55 @@ def next_order_in(
     piece counts in full: the answer may then be too early, and is at least 20 ms, so that a timer
     set by it does not spin.
     """
-    if not estimate.up:
+    if not estimate.up or terms.bytes_left <= 0:
         return math.inf
     if np.count_nonzero(view.closed & view.missing) >= settings.parallel:
         return math.inf  # the arrival of one of them comes first
     blocks = missing_blocks or (lambda piece: np.ones(geometry.blocks_in(piece), dtype=np.bool_))
     fixed, rate, before = _way(view, blocks, geometry, estimate, settings)
-    most = max(settings.ahead_seconds, fixed + (before + geometry.piece_bytes) / rate)
+    longest = max(terms.ahead_seconds, fixed + (before + geometry.piece_bytes) / rate)
+    longest = min(longest, terms.most_ahead_seconds)
     soonest = math.inf
-    for piece in _by_slack(view):
-        slack = float(view.slack[piece])
-        if slack - most > soonest:
+    for piece, slack in _by_slack(view):
+        if slack - longest > soonest:
             break
-        size = _bytes(geometry, piece, blocks(piece))
-        if size:
-            needed = fixed + (before + size) / rate
-            if _nobody_has(view, piece):
-                needed = max(needed, settings.ahead_seconds)
-            soonest = min(soonest, slack - needed)
+        size = missing_bytes(geometry, piece, blocks(piece))
+        if not size:
+            continue
+        if size > terms.bytes_left:
+            break
+        needed = fixed + (before + size) / rate
+        if _is_hopeless(view, terms, piece):
+            needed = max(needed, terms.ahead_seconds)
+        soonest = min(soonest, slack - min(needed, terms.most_ahead_seconds))
     return max(soonest, 0.0 if missing_blocks else 0.02)
+
+
+def missing_bytes(geometry: Geometry, piece: int, missing: NDArray[np.bool_]) -> int:
+    """Bytes in the blocks of a piece that are named.
+
+    Args:
+        geometry: how the film is cut.
+        piece: number of the piece.
+        missing: bool[B], which blocks.
+    """
+    count = int(np.count_nonzero(missing))
+    if not count:
+        return 0
+    full = geometry.block_size(piece, 0)
+    short = full - geometry.block_size(piece, missing.size - 1) if missing[-1] else 0
+    return full * count - short
+
+
+def _ranges(blocks: NDArray[np.bool_]) -> tuple[tuple[int, int], ...]:
+    edges = np.flatnonzero(np.diff(blocks.astype(np.int8), prepend=0, append=0)).tolist()
+    return tuple(zip(edges[0::2], edges[1::2], strict=True))
+
+
+def _most(settings: HandOverSettings, terms: Terms) -> int:
+    if terms.waiting is None:
+        return settings.parallel
+    return max(settings.parallel, settings.parallel_waiting)
 
 
 def _way(
@@ -199,26 +280,27 @@ def _way(
 ) -> tuple[float, float, int]:
     """Seconds that any order takes, bytes/second, and bytes ordered earlier that come first."""
     closed = np.flatnonzero(view.closed & view.missing).tolist()
-    before = sum(_bytes(geometry, piece, missing_blocks(piece)) for piece in closed)
-    return estimate.rtt_seconds + settings.margin_seconds, max(estimate.rate, 1.0), before
+    before = sum(missing_bytes(geometry, piece, missing_blocks(piece)) for piece in closed)
+    fixed = estimate.rtt_seconds + settings.verification_seconds + settings.margin_seconds
+    return fixed, max(estimate.rate, 1.0), before
 
 
-def _by_slack(view: SwarmView) -> list[int]:
-    """Pieces that could be ordered, earliest due first; what is behind the playhead is not."""
-    wanted = np.flatnonzero(view.missing & ~view.closed & np.isfinite(view.slack))
-    ordered: list[int] = wanted[np.argsort(view.slack[wanted], kind="stable")].tolist()
-    return ordered
+def _by_slack(view: SwarmView, most: float = math.inf) -> Iterator[tuple[int, float]]:
+    """Pieces that could be ordered and their slack, earliest due first.
+
+    What is behind the playhead is not among them, nor what has more than so much slack.
+    """
+    wanted = np.flatnonzero(view.missing & ~view.closed & (view.slack <= most))
+    slack = view.slack[wanted]
+    order = np.argsort(slack, kind="stable")
+    for piece, left in zip(wanted[order].tolist(), slack[order].tolist(), strict=True):
+        if left == math.inf:
+            return
+        yield piece, left
 
 
-def _bytes(geometry: Geometry, piece: int, missing: NDArray[np.bool_]) -> int:
-    """Bytes in the missing blocks of a piece."""
-    blocks = np.flatnonzero(missing)
-    if not blocks.size:
-        return 0
-    last = int(blocks[-1])
-    full = geometry.block_size(piece, 0)
-    return full * (int(blocks.size) - 1) + geometry.block_size(piece, last)
-
-
-def _nobody_has(view: SwarmView, piece: int) -> bool:
-    return view.availability[piece] <= 0 and not view.in_flight[piece]
+def _is_hopeless(view: SwarmView, terms: Terms, piece: int) -> bool:
+    """Whether no neighbour can bring it."""
+    if terms.hopeless is not None and terms.hopeless[piece]:
+        return True
+    return bool(view.availability[piece] <= 0 and not view.in_flight[piece])

@@ -207,6 +207,12 @@ class Playhead:
             slack[self._startup_left] = np.minimum(slack[self._startup_left], 0.0)
         return slack
 
+    def awaited_blocks(self, piece: int) -> NDArray[np.bool_]:
+        """bool[blocks]: what of a piece the picture needs that is due now, or the first one."""
+        due, until, startup = self._timemap.due_of_blocks(self._geometry, piece)
+        awaited: NDArray[np.bool_] = (due <= self._position) & (until > self._position)
+        return awaited | startup if self._awaits_startup() else awaited
+
     def next_event(self, now: float, have: NDArray[np.bool_]) -> float:
         """Seconds from `now` until the playhead comes to a missing piece or to the end.
 

@@ -10,14 +10,21 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from toast.common.geometry import Geometry
+from toast.common.geometry import BLOCK_BYTES, Geometry
+from toast.policy.budget import Allowance, OriginBudget
 from toast.policy.buffer import Buffer
+from toast.policy.estimate import AskedOf, EstimateSettings, Prospects, Uplinks
+from toast.policy.giveup import GiveUp, GiveUpSettings
 from toast.policy.handover import (
+    Blocks,
     HandOverSettings,
     MissingBlocks,
     Order,
     OriginEstimate,
+    Reason,
+    Terms,
     due_orders,
+    missing_bytes,
     next_order_in,
 )
 from toast.policy.lookahead import HorizonRule, PeerRate
@@ -37,6 +44,10 @@ class ViewingSettings:
     """How much of the film is asked for first ("top"), beyond what is on its way."""
     hand_over: HandOverSettings = field(default_factory=HandOverSettings)
     """When the server must supply a piece."""
+    estimate: EstimateSettings = field(default_factory=EstimateSettings)
+    """What is expected of neighbours."""
+    give_up: GiveUpSettings = field(default_factory=GiveUpSettings)
+    """When a piece is no longer asked of them."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -56,6 +67,9 @@ class Facts:
         lead_seconds: how far the foremost neighbour watches ahead of us; +inf if none does.
         starting: whether the picture waits for its first pieces, at the start or after a seek.
         seeking: whether that is after a seek.
+        resuming: whether that is the start, at a place in the film that was remembered.
+        paused: whether the film is paused.
+        uplinks: what is known of each neighbour; None if nothing is, beyond the sums above.
     """
 
     now: float
@@ -70,6 +84,18 @@ class Facts:
     lead_seconds: float
     starting: bool
     seeking: bool
+    resuming: bool = False
+    paused: bool = False
+    uplinks: Uplinks | None = None
+
+    @property
+    def waiting(self) -> Reason | None:
+        """Why a picture waits; None if none does."""
+        if not self.starting:
+            return None
+        if self.seeking:
+            return Reason.SEEK
+        return Reason.RESUME if self.resuming else Reason.STARTUP
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -83,6 +109,7 @@ class Decision:
         window: how many pieces the plan puts at its top, beyond those under way.
         orders: what to fetch from the server, first things first.
         wait_seconds: how long this holds if nothing happens.
+        refused: pieces that the server had to supply now, were its budget not spent.
     """
 
     view: SwarmView
@@ -91,6 +118,7 @@ class Decision:
     window: int
     orders: list[Order]
     wait_seconds: float
+    refused: frozenset[int] = frozenset()
 
     @property
     def ranked(self) -> list[int]:
@@ -110,6 +138,7 @@ class ViewingPolicy:
         buffer: bounds what is kept.
         settings: see `ViewingSettings`.
         rng: all chance.
+        budget: bounds what the server is asked for; None: no bound. Charged for what is ordered.
     """
 
     def __init__(
@@ -122,6 +151,7 @@ class ViewingPolicy:
         buffer: Buffer,
         settings: ViewingSettings,
         rng: np.random.Generator,
+        budget: OriginBudget | None = None,
     ) -> None:
         self._geometry = geometry
         self._piece_seconds = film_seconds / geometry.pieces
@@ -131,7 +161,9 @@ class ViewingPolicy:
         self._buffer = buffer
         self._settings = settings
         self._rng = rng
+        self._budget = budget
         self._peer_rate = PeerRate()
+        self._give_up = GiveUp(geometry.pieces, settings.give_up)
         self._plan = Plan(_NOTHING, _NOTHING)
 
     @property
@@ -139,14 +171,35 @@ class ViewingPolicy:
         """How far ahead of us someone must watch to have in time what we will need."""
         return self._piece_seconds + self._settings.hand_over.margin_seconds
 
-    def decide(self, facts: Facts, missing_blocks: MissingBlocks) -> Decision:
+    def decide(
+        self,
+        facts: Facts,
+        missing_blocks: MissingBlocks,
+        *,
+        asked_of: AskedOf | None = None,
+        first_blocks: Blocks | None = None,
+    ) -> Decision:
         """What to do now.
 
         Args:
             facts: what is known.
             missing_blocks: bool[B] of a piece: its blocks that are not here.
+            asked_of: of a piece in flight, whom each block was asked of; None if nobody knows.
+            first_blocks: bool[B] of a piece: its blocks that a waiting picture needs.
         """
-        view = self._view(facts)
+        allowance = Allowance() if self._budget is None else self._budget.allowance(facts.now)
+        # A server that may not be asked for a piece is as good as away: peers are asked for all.
+        supplied = facts.origin.up and allowance.bytes_left >= self._geometry.piece_bytes
+        view = self._view(facts, supplied)
+        terms = self._terms(facts, allowance, first_blocks)
+        prospects = None
+        if facts.uplinks is not None:
+            prospects = Prospects(facts.uplinks, self._film_rate, self._settings.estimate)
+            doubted = self._doubted(view, terms, prospects, missing_blocks, asked_of)
+            terms = replace(terms, hopeless=self._give_up.believed(facts.now, doubted))
+        late, wait = self._late(facts, view, terms, prospects, missing_blocks)
+        self._give_up.update(view.slack, view.missing, late, view.horizon)
+        asked = replace(view, closed=view.closed | self._give_up.given_up)
         window = self._window()
         coming = _NOTHING
         stored = int(facts.have.sum()) * self._geometry.piece_bytes
@@ -154,13 +207,16 @@ class ViewingPolicy:
             self._plan = Plan(_NOTHING, _NOTHING)
         else:
             self._plan = make_plan(
-                self._picker, view, self._rng, top=window, open_=window, previous=self._plan
+                self._picker, asked, self._rng, top=window, open_=window, previous=self._plan
             )
-            coming = self._coming(view, window)
-        orders, wait = self._hand_over(facts, view, missing_blocks)
-        return Decision(view, self._plan, coming, window, orders, wait)
+            coming = self._coming(asked, window)
+        orders, refused, next_order = self._hand_over(facts, view, terms, missing_blocks)
+        wait = min(wait, next_order, self._give_up.next_belief_in(facts.now))
+        if allowance.wait_seconds > 0:
+            wait = min(wait, allowance.wait_seconds)
+        return Decision(asked, self._plan, coming, window, orders, wait, refused)
 
-    def _view(self, facts: Facts) -> SwarmView:
+    def _view(self, facts: Facts, supplied: bool) -> SwarmView:
         missing = ~facts.have
         due = np.where(missing, facts.slack, np.inf)
         return SwarmView(
@@ -169,23 +225,28 @@ class ViewingPolicy:
             availability=facts.availability,
             in_flight=facts.in_flight & missing,
             closed=facts.closed,
-            horizon=self._horizon_of(facts),
+            horizon=self._horizon_of(facts, supplied),
             playhead_piece=int(np.argmin(due)),
             seconds_per_piece=self._piece_seconds,
         )
 
-    def _horizon_of(self, facts: Facts) -> float:
+    def _horizon_of(self, facts: Facts, supplied: bool) -> float:
         self._peer_rate.observe(facts.now, facts.down_rate, busy=bool(facts.in_flight.any()))
-        if not facts.origin.up:
+        if not supplied:
             return -math.inf  # nobody else can bring it: late is better than never
-        hand_over = facts.origin.rtt_seconds + self._geometry.piece_bytes / facts.origin.rate
         return self._horizon.horizon(
             piece_bytes=self._geometry.piece_bytes,
             film_rate=self._film_rate,
             peer_rate=self._peer_rate.value,
             queued_bytes=facts.queued_bytes,
-            hand_over_seconds=hand_over + self._settings.hand_over.margin_seconds,
+            hand_over_seconds=self._hand_over_seconds(facts, self._geometry.piece_bytes),
         )
+
+    def _hand_over_seconds(self, facts: Facts, size: float) -> float:
+        """What the server needs to supply so many bytes in time."""
+        settings = self._settings.hand_over
+        seconds = facts.origin.rtt_seconds + size / max(facts.origin.rate, 1.0)
+        return seconds + settings.verification_seconds + settings.margin_seconds
 
     def _window(self) -> int:
         """Pieces to ask for first: enough for the film's pace, and for fuller request queues."""
@@ -198,25 +259,112 @@ class ViewingPolicy:
         hoped = replace(view, missing=view.missing & nobody, availability=nobody.astype(np.int32))
         return self._picker.rank(hoped, self._rng)[:window]
 
-    def _hand_over(
-        self, facts: Facts, view: SwarmView, missing_blocks: MissingBlocks
-    ) -> tuple[list[Order], float]:
-        """What the server must supply now, and seconds until it may have to again."""
+    def _terms(self, facts: Facts, allowance: Allowance, first_blocks: Blocks | None) -> Terms:
+        """On what terms the server may be asked now."""
+        settings = self._settings.hand_over
+        ahead, most = settings.ahead_seconds, settings.most_ahead_seconds
+        if facts.uplinks is not None and not facts.uplinks.rates.size:
+            ahead = max(ahead, settings.alone_seconds)
+        if facts.paused:
+            ahead, most = 0.0, min(most, settings.paused_seconds)
         # That nobody has a piece yet means nothing while one who watches ahead of us has still to
         # get it for itself.
-        settings = self._settings.hand_over
-        settings = replace(settings, ahead_seconds=min(settings.ahead_seconds, facts.lead_seconds))
-        orders = due_orders(
-            view,
-            missing_blocks,
-            self._geometry,
-            facts.origin,
-            settings,
-            not facts.starting,
-            seeking=facts.seeking,
+        return Terms(
+            waiting=facts.waiting,
+            ahead_seconds=allowance.ease * min(ahead, most, facts.lead_seconds),
+            most_ahead_seconds=most,
+            first_blocks=first_blocks,
+            bytes_left=allowance.bytes_left,
         )
+
+    def _doubted(
+        self,
+        view: SwarmView,
+        terms: Terms,
+        prospects: Prospects,
+        missing_blocks: MissingBlocks,
+        asked_of: AskedOf | None,
+    ) -> NDArray[np.bool_]:
+        """bool[P]: what some neighbour has and none seems to be able to bring in time."""
+        doubted = np.zeros(self._geometry.pieces, dtype=np.bool_)
+        soon = view.missing & ~view.closed & (view.slack <= terms.ahead_seconds)
+        pieces = np.flatnonzero(soon & ((view.availability > 0) | view.in_flight))
+        if not pieces.size:
+            return doubted
+        pieces = pieces[np.argsort(view.slack[pieces], kind="stable")]
+        sizes = np.full(pieces.size, float(self._geometry.piece_bytes))
+        stuck = np.zeros(pieces.size, dtype=np.bool_)
+        for place in np.flatnonzero(view.in_flight[pieces]).tolist():
+            piece = int(pieces[place])
+            missing = missing_blocks(piece)
+            if asked_of is not None:
+                asked = asked_of(piece)
+                stuck[place] = prospects.is_stuck(asked)
+                missing = missing & (asked < 0)
+            sizes[place] = missing_bytes(self._geometry, piece, missing)
+        soonest = prospects.soonest(pieces, sizes)
+        # All of it may have been asked for already, of somebody who tells no longer what it has.
+        on_its_way = (sizes == 0) & ~stuck
+        doubted[pieces] = stuck | ((soonest > view.slack[pieces]) & ~on_its_way)
+        return doubted
+
+    def _late(
+        self,
+        facts: Facts,
+        view: SwarmView,
+        terms: Terms,
+        prospects: Prospects | None,
+        missing_blocks: MissingBlocks,
+    ) -> tuple[NDArray[np.bool_], float]:
+        """What is not asked of peers, bool[P], and seconds until that may be more.
+
+        A piece under way takes requests until a block would come after the moment at which the
+        server takes over: what is on its way by then has come, and is not sent twice.
+        """
+        late: NDArray[np.bool_] = view.missing & (view.slack < view.horizon) & ~view.in_flight
+        if prospects is None or view.horizon == -math.inf:
+            return late, math.inf
+        if terms.hopeless is not None:
+            late |= terms.hopeless
+        begun = view.missing & view.in_flight & ~view.closed & (view.slack < view.horizon)
+        pieces = np.flatnonzero(begun)
+        if not pieces.size:
+            return late, math.inf
+        needed = prospects.next_block(pieces, BLOCK_BYTES)
+        for place, piece in enumerate(pieces.tolist()):
+            size = missing_bytes(self._geometry, piece, missing_blocks(piece))
+            needed[place] += self._hand_over_seconds(facts, size)
+        left = view.slack[pieces] - needed
+        late[pieces] |= left <= 0
+        return late, float(left[left > 0].min(initial=math.inf))
+
+    def _hand_over(
+        self, facts: Facts, view: SwarmView, terms: Terms, missing_blocks: MissingBlocks
+    ) -> tuple[list[Order], frozenset[int], float]:
+        """What the server must supply now, what it must not, and seconds until it may have to."""
+        geometry, settings = self._geometry, self._settings.hand_over
+        orders = due_orders(view, missing_blocks, geometry, facts.origin, settings, terms)
+        left = terms.bytes_left
+        if self._budget is not None:
+            for order in orders:
+                self._budget.spend(facts.now, _ordered_bytes(geometry, order))
+            left -= sum(_ordered_bytes(geometry, order) for order in orders)
         closed = facts.closed.copy()
         closed[[order.piece for order in orders]] = True
         after = replace(view, closed=closed)
-        wait = next_order_in(after, self._geometry, facts.origin, settings, missing_blocks)
-        return orders, wait
+        refused: frozenset[int] = frozenset()
+        if left < geometry.piece_bytes:
+            plenty = replace(terms, bytes_left=math.inf)
+            unmet = due_orders(after, missing_blocks, geometry, facts.origin, settings, plenty)
+            refused = frozenset(order.piece for order in unmet)
+        terms = replace(terms, bytes_left=left)
+        wait = next_order_in(after, geometry, facts.origin, settings, terms, missing_blocks)
+        return orders, refused, wait
+
+
+def _ordered_bytes(geometry: Geometry, order: Order) -> int:
+    return sum(
+        geometry.block_size(order.piece, block)
+        for first, end in order.blocks
+        for block in range(first, end)
+    )

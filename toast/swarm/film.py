@@ -1,6 +1,7 @@
 """One film in a libtorrent session: plans in, events and facts out."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -48,6 +49,7 @@ class Neighbour:
     queued_bytes: int
     choking_us: bool
     pieces: NDArray[np.bool_]
+    received_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,13 @@ class Snapshot:
         neighbours: those connected, past the handshake.
         availability: int32[pieces], how many of them have each piece.
         in_flight: bool[pieces], some block requested or received, piece not verified.
+        asked: for each piece that is begun: of whom each block is asked; None where of nobody.
     """
 
     neighbours: tuple[Neighbour, ...]
     availability: NDArray[np.int32]
     in_flight: NDArray[np.bool_]
+    asked: Mapping[int, Sequence[Address | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,13 +323,17 @@ class FilmSwarm:
     def snapshot(self) -> Snapshot:
         """Look at the swarm; a few hundred microseconds."""
         in_flight = np.zeros(self._geometry.pieces, dtype=np.bool_)
+        asked: dict[int, list[Address | None]] = {}
         for part in self._handle.get_download_queue():
             in_flight[part["piece_index"]] = any(b["state"] >= _REQUESTED for b in part["blocks"])
+            asked[part["piece_index"]] = [
+                b["peer"] if b["state"] == _REQUESTED else None for b in part["blocks"]
+            ]
         neighbours = tuple(self._neighbours())
         availability = np.zeros(self._geometry.pieces, dtype=np.int32)
         for neighbour in neighbours:
             availability += neighbour.pieces
-        return Snapshot(neighbours, availability, in_flight)
+        return Snapshot(neighbours, availability, in_flight, asked)
 
     def counters(self) -> Counters:
         """Bytes so far."""
@@ -438,6 +446,7 @@ class FilmSwarm:
                     queued_bytes=int(peer.queue_bytes),
                     choking_us=bool(peer.flags & lt.peer_info.remote_choked),
                     pieces=pieces,
+                    received_bytes=int(peer.total_download),
                 )
             )
         return neighbours

@@ -21,6 +21,7 @@ class Accounts:
         from_seed: blocks received from the operator's seed and kept.
         from_origin: what the VoD server sent for us, response headers included.
         origin_payload: the film's bytes in that, by reason.
+        refused: pieces that the server should have supplied, had its budget allowed it.
         regret: origin bytes of blocks that a peer then delivered before they were injected.
         requested: pieces asked of peers, each counted once.
         chosen: those of them that were the picker's choice: when a piece was first asked for,
@@ -31,6 +32,7 @@ class Accounts:
     from_seed: int = 0
     from_origin: int = 0
     origin_payload: Counter[Reason] = field(default_factory=Counter)
+    refused: frozenset[int] = frozenset()
     regret: int = 0
     requested: int = 0
     chosen: int = 0
@@ -137,6 +139,7 @@ class Accounts:
                 str(reason): count for reason, count in sorted(self.origin_payload.items())
             },
             "bytes_regretted": self.regret,
+            "pieces_refused_by_budget": len(self.refused),
             "offload": self.offload,
             "requested_pieces": self.requested,
             "choice_share": self.chosen / self.requested if self.requested else None,

@@ -24,6 +24,7 @@ def make_progress(
     accounts: Accounts,
     origin_up: bool | None,
     origin_error: str | None,
+    origin_left_bytes: float,
     tracker_error: str | None,
     readers: int,
 ) -> dict[str, Any]:
@@ -38,6 +39,7 @@ def make_progress(
         accounts: of the viewing.
         origin_up: whether the VoD server can be asked; None if there is none.
         origin_error: why it could not, lately.
+        origin_left_bytes: most that its budget lets be asked of it now; +inf if there is no bound.
         tracker_error: why the tracker could not, lately.
         readers: players' connections.
     """
@@ -59,6 +61,7 @@ def make_progress(
         "readers": readers,
         "origin_up": origin_up,
         "origin_error": origin_error,
+        "origin_left_bytes": origin_left_bytes if math.isfinite(origin_left_bytes) else None,
         "tracker_error": tracker_error,
         **accounts.report(),
     }

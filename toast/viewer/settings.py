@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from toast.policy.budget import BudgetSettings
 from toast.policy.viewing import ViewingSettings
 from toast.viewer.attendance import Pace
 
@@ -39,6 +40,8 @@ class ViewerSettings:
     """Film time at which to begin."""
     viewing: ViewingSettings = field(default_factory=ViewingSettings)
     """How the policies are put together."""
+    budget: BudgetSettings = field(default_factory=BudgetSettings)
+    """What may be taken from the VoD server."""
     refresh_seconds: float = 0.5
     """Longest time between two looks at the swarm; events are acted on at once."""
     stuck_seconds: float = 3.0

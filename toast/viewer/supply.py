@@ -23,7 +23,7 @@ __all__ = ["Supply"]
 _AGAIN_SECONDS = 0.25
 _AWAITED_SECONDS = 1.0
 _KEPT_PARTS = 16
-_AWAITED = frozenset({Reason.STARTUP, Reason.SEEK})
+_AWAITED = frozenset({Reason.STARTUP, Reason.RESUME, Reason.SEEK})
 _NOBODY = OriginEstimate(rtt_seconds=0.0, rate=1.0, up=False)
 
 
@@ -31,6 +31,7 @@ _NOBODY = OriginEstimate(rtt_seconds=0.0, rate=1.0, up=False)
 class _Injected:
     at: float
     data: bytes
+    whole: bool
     twice: bool = False
 
 
@@ -151,13 +152,14 @@ class Supply:
                 injected.twice = True
                 swarm.inject(piece, injected.data)
 
-    def piece_verified(self, piece: int) -> None:
-        """A piece is there, whoever brought it."""
+    def piece_verified(self, piece: int) -> bytes | None:
+        """A piece is there, whoever brought it. Returns its bytes if all of them came from here."""
         self.closed[piece] = False
         self._poisoned[piece] = False
-        self._injected.pop(piece, None)
+        injected = self._injected.pop(piece, None)
         if piece not in self._fetches:
             self.early.drop(piece)
+        return injected.data if injected is not None and injected.whole else None
 
     def piece_failed(self, piece: int) -> None:
         """Some peer lied about a block: all of the piece is fetched anew."""
@@ -289,7 +291,7 @@ class Supply:
             self.early.drop(piece)
             raise self._origin.distrust()
         self._accounts.injected(piece, ordered - in_time)
-        self._injected[piece] = _Injected(self._clock(), data)
+        self._injected[piece] = _Injected(self._clock(), data, whole)
         swarm.inject(piece, data)
 
     def _count_origin(self) -> None:

@@ -20,6 +20,7 @@ from toast.common.waiting import wait_event
 from toast.media import probe
 from toast.origin import OriginClient
 from toast.policy.audience import Audience, AudienceSettings, Reader
+from toast.policy.budget import OriginBudget
 from toast.policy.buffer import Unlimited
 from toast.policy.lookahead import create_horizon
 from toast.policy.pickers import create_picker
@@ -45,6 +46,7 @@ from toast.viewer.reporting import make_progress, make_report
 from toast.viewer.settings import Behaviour, ViewerSettings
 from toast.viewer.sources import PieceSource
 from toast.viewer.supply import Supply
+from toast.viewer.uplinks import Lookout
 
 __all__ = ["Viewer"]
 
@@ -88,6 +90,7 @@ class Viewer:
         clock: Callable[[], float] = time.monotonic,
         picker_options: dict[str, Any] | None = None,
         hashes: OriginClient | None = None,
+        budget: OriginBudget | None = None,
     ) -> None:
         self.metainfo = metainfo
         self.settings = settings
@@ -98,6 +101,8 @@ class Viewer:
         self._rng = rng
         self._clock = clock
         self._picker_options = picker_options or {}
+        self._lookout = Lookout(self._geometry.pieces)
+        self._budget = budget or OriginBudget(settings.budget, clock())
         self._layout = Layout.whole(settings.folder, metainfo.name, self._geometry)
         self._file = FilmFile(self._layout, self._geometry, metainfo.piece_hashes)
         self.sources: NDArray[np.uint8] = np.zeros(self._geometry.pieces, dtype=np.uint8)
@@ -182,6 +187,7 @@ class Viewer:
             buffer=Unlimited(),
             settings=self.settings.viewing,
             rng=self._rng,
+            budget=self._budget,
         )
         self._wake.set()
 
@@ -272,8 +278,14 @@ class Viewer:
         self._supply.mend(self._swarm)
         facts = self._facts(now, self._swarm.snapshot())
         self._supply.abandon(facts.slack > self.settings.abandon_seconds)
-        decision = self._policy.decide(facts, self._supply.missing_blocks(self._swarm))
+        decision = self._policy.decide(
+            facts,
+            self._supply.missing_blocks(self._swarm),
+            asked_of=self._lookout.asked_of,
+            first_blocks=self.playhead.awaited_blocks,
+        )
         self.accounts.planned(decision.ranked, top=decision.window)
+        self.accounts.refused |= decision.refused
         self._swarm.steer(decision.plan, decision.coming, decision.view)
         self._supply.fetch(decision.orders, self._swarm)
         return max(min(wait, decision.wait_seconds, self._supply.retry_in), 0.001)
@@ -298,6 +310,9 @@ class Viewer:
             lead_seconds=self._neighbourhood.lead_seconds(self.playhead.position),
             starting=self.playhead.state is State.STARTING,
             seeking=self.playhead.start_seconds is not None,
+            resuming=self.settings.start_seconds > 0,
+            paused=self.playhead.state is State.PAUSED,
+            uplinks=self._lookout.look(now, snapshot),
         )
 
     # -- events of the swarm (SwarmEvents) -------------------------------------------------------
@@ -306,7 +321,9 @@ class Viewer:
         """A piece is there: wake who waits for it, then decide anew."""
         self.have[piece] = True
         self.sources[piece] = self.accounts.source_of(piece)
-        self._supply.piece_verified(piece)
+        data = self._supply.piece_verified(piece)
+        if data is not None:  # who waits for it need not wait for the disk
+            self._file.remember(piece, data)
         self.accounts.piece_done(piece, self._geometry)
         self._more_readable(piece)
 
@@ -432,6 +449,7 @@ class Viewer:
             origin_up=self._supply.up,
             origin_error=self._supply.last_error,
             tracker_error=self._neighbourhood.last_error,
+            origin_left_bytes=self._budget.allowance(self._clock()).bytes_left,
             readers=0 if self.attendance is None else self.attendance.audience.readers,
         )
 

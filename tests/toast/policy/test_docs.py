@@ -8,6 +8,9 @@ import pytest
 
 from toast.common.timemap import TimeMap
 from toast.policy import (
+    BudgetSettings,
+    EstimateSettings,
+    GiveUpSettings,
     HandOverSettings,
     NeighbourSettings,
     Reason,
@@ -37,9 +40,13 @@ def test_every_name_is_explained(name):
     assert f"`{name}`" in TEXT
 
 
-@pytest.mark.parametrize("settings", [HandOverSettings, NeighbourSettings])
+@pytest.mark.parametrize(
+    "settings",
+    [HandOverSettings, NeighbourSettings, EstimateSettings, GiveUpSettings, BudgetSettings],
+)
 def test_every_setting_stands_there_with_its_default(settings):
-    rows = dict(re.findall(r"^\| `(\w+)` \| ([\d.]+) \|", TEXT, re.MULTILINE))
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([\d.]+|none) \|", TEXT, re.MULTILINE))
 
     for field in dataclasses.fields(settings):
-        assert float(rows[field.name]) == field.default
+        told = rows[field.name]
+        assert (None if told == "none" else float(told)) == field.default

@@ -11,6 +11,7 @@ from toast.policy.handover import (
     HandOverSettings,
     OriginEstimate,
     Reason,
+    Terms,
     due_orders,
     make_order,
     next_order_in,
@@ -20,7 +21,7 @@ BLOCKS = 4
 PIECE = BLOCKS * BLOCK_BYTES
 FAST = OriginEstimate(rtt_seconds=0.1, rate=1e9, up=True)
 SLOW = OriginEstimate(rtt_seconds=0.1, rate=float(PIECE), up=True)  # a second per piece
-MANY = HandOverSettings(margin_seconds=0.5, ahead_seconds=8.0, parallel=100)
+MANY = HandOverSettings(margin_seconds=0.4, verification_seconds=0.1, parallel=100)
 
 
 def geometry(pieces):
@@ -37,14 +38,14 @@ def missing_from(pictures=None):
     return missing
 
 
-def orders(view, pictures=None, *, estimate=FAST, settings=MANY, started=True, **kwargs):
+def orders(view, pictures=None, *, estimate=FAST, settings=MANY, **terms):
     cut = geometry(view.missing.size)
-    return due_orders(view, missing_from(pictures), cut, estimate, settings, started, **kwargs)
+    return due_orders(view, missing_from(pictures), cut, estimate, settings, Terms(**terms))
 
 
-def wait(view, pictures=None, *, estimate=FAST, settings=MANY):
+def wait(view, pictures=None, *, estimate=FAST, settings=MANY, **terms):
     cut = geometry(view.missing.size)
-    return next_order_in(view, cut, estimate, settings, missing_from(pictures))
+    return next_order_in(view, cut, estimate, settings, Terms(**terms), missing_from(pictures))
 
 
 class TestMakeOrder:
@@ -120,8 +121,10 @@ class TestDueOrders:
     def test_before_the_start_what_is_due_is_fetched_at_once(self):
         view = make_view("1111", seconds_per_piece=5.0)
 
-        assert [(o.piece, o.reason) for o in orders(view, started=False)] == [(0, Reason.STARTUP)]
-        seeking = orders(view, started=False, seeking=True)
+        assert [(o.piece, o.reason) for o in orders(view, waiting=Reason.STARTUP)] == [
+            (0, Reason.STARTUP)
+        ]
+        seeking = orders(view, waiting=Reason.SEEK)
         assert [o.reason for o in seeking] == [Reason.SEEK]
         assert [o.reason for o in orders(view)] == [Reason.URGENT]
 
@@ -169,7 +172,7 @@ class TestNextOrderIn:
 
     def test_without_the_blocks_it_is_early_but_does_not_spin(self):
         view = make_view("1" * 5, "*", seconds_per_piece=1.2)
-        early = next_order_in(view, geometry(5), SLOW, MANY)
+        early = next_order_in(view, geometry(5), SLOW, MANY, Terms())
 
         assert early == 0.02
         assert wait(view, {1: "*** ", 2: "*** "}, estimate=SLOW) == pytest.approx(1.2 - 0.85)
@@ -189,8 +192,9 @@ def test_orders_are_lawful_and_the_timer_agrees_with_them(view, way, parallel, s
     if not count:
         return
     pictures = {p: data.draw(st.text("* ", min_size=4, max_size=4)) for p in range(count)}
-    rules = HandOverSettings(parallel=parallel)
-    found = orders(view, pictures, estimate=way, settings=rules, started=started)
+    rules = HandOverSettings(parallel=parallel, parallel_waiting=parallel)
+    terms = {"waiting": None if started else Reason.STARTUP}
+    found = orders(view, pictures, estimate=way, settings=rules, **terms)
 
     pieces = [o.piece for o in found]
     assert len(set(pieces)) == len(pieces)
@@ -209,11 +213,11 @@ def test_orders_are_lawful_and_the_timer_agrees_with_them(view, way, parallel, s
 
     # Once these are ordered nothing else is due, and the timer has a moment of its own.
     view.closed[pieces] = True
-    later = wait(view, pictures, estimate=way, settings=rules)
-    again = orders(view, pictures, estimate=way, settings=rules, started=started)
+    later = wait(view, pictures, estimate=way, settings=rules, **terms)
+    again = orders(view, pictures, estimate=way, settings=rules, **terms)
     assert again == []
     assert later > 0
     if math.isfinite(later):
         view.slack[:] -= later + 1e-6
-        at_last = orders(view, pictures, estimate=way, settings=rules, started=started)
+        at_last = orders(view, pictures, estimate=way, settings=rules, **terms)
         assert at_last, "the timer went off and nothing was due"

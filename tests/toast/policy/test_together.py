@@ -14,6 +14,7 @@ from toast.policy import (
     Reason,
     State,
     SwarmView,
+    Terms,
     create_horizon,
     create_picker,
     due_orders,
@@ -100,7 +101,8 @@ class OneViewer:
         self.playhead.tick(now, self.have)
         view = self.view(now)
         started = self.playhead.start_seconds is not None
-        for order in due_orders(view, self.missing, self.geometry, self.way, self.rules, started):
+        terms = Terms(waiting=None if started else Reason.STARTUP)
+        for order in due_orders(view, self.missing, self.geometry, self.way, self.rules, terms):
             size = sum(end - start for start, end in order.blocks) * BLOCK_BYTES
             begin = max(now + self.way.rtt_seconds, self.link_free)
             self.link_free = begin + size / self.way.rate
@@ -119,7 +121,7 @@ class OneViewer:
             *(when for when, _ in self.fetches),
             self.block_at,
             now + self.playhead.next_event(now, self.have),
-            now + next_order_in(view, self.geometry, self.way, self.rules, self.missing),
+            now + next_order_in(view, self.geometry, self.way, self.rules, terms, self.missing),
             math.inf,
         )
 

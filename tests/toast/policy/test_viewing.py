@@ -128,7 +128,7 @@ def test_why_the_first_pieces_are_fetched(seeking, reason):
 
 def test_it_holds_until_the_next_piece_falls_to_the_server():
     held = facts(have=mask("*"), slack=np.arange(PIECES) + 0.25)
-    decision = policy(hand_over=HandOverSettings(margin_seconds=0.5)).decide(held, all_blocks)
+    decision = policy(hand_over=HandOverSettings(margin_seconds=0.45)).decide(held, all_blocks)
     assert decision.orders == []
     assert decision.wait_seconds == pytest.approx(0.75, abs=0.01)
 

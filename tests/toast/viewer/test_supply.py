@@ -15,7 +15,7 @@ from tests.toast.viewer.conftest import HASTY, next_host
 from toast.common import blockhashes
 from toast.common.geometry import BLOCK_BYTES
 from toast.origin import OriginClient, OriginError
-from toast.policy.handover import HandOverSettings, Order, Reason, due_orders
+from toast.policy.handover import HandOverSettings, Order, Reason, Terms, due_orders
 from toast.swarm import Block
 from toast.viewer.accounts import Accounts
 from toast.viewer.supply import Supply
@@ -74,13 +74,14 @@ class Bench:
         self.readable.append(piece)
         self.changed.set()
 
-    def step(self, have="", *, started=True):
+    def step(self, have="", *, waiting=None):
         """Let it order: all four pieces are due, nobody has them."""
         view = make_view("0000", have)
         view = replace(view, slack=np.zeros(4), closed=self.supply.closed.copy())
         blocks = self.supply.missing_blocks(self.swarm)
         geometry, origin = METAINFO.geometry, self.supply.estimate()
-        self.supply.fetch(due_orders(view, blocks, geometry, origin, NOW, started), self.swarm)
+        terms = Terms(waiting=waiting)
+        self.supply.fetch(due_orders(view, blocks, geometry, origin, NOW, terms), self.swarm)
         return self.supply.retry_in
 
     async def until(self, condition):
@@ -113,7 +114,7 @@ def piece(number):
 
 
 async def test_whole_pieces_are_fetched_injected_and_paid_for(bench, server):
-    bench.step(started=False)
+    bench.step(waiting=Reason.STARTUP)
     assert bench.supply.closed.all()
     await bench.settled()
     assert sorted(bench.swarm.injected) == [(number, piece(number)) for number in range(4)]
@@ -138,6 +139,13 @@ async def test_only_missing_blocks_are_fetched_and_filler_stands_for_the_rest(be
     assert number == 2
     assert [blocks[1], blocks[3]] == [whole[1], whole[3]]
     assert blocks[0] == blocks[2] == bytes(BLOCK_BYTES)
+
+
+async def test_filler_is_never_taken_for_the_piece(bench):
+    bench.swarm.blocks = {2: np.array([False, True, False, True])}
+    bench.step(have="** *")
+    await bench.settled()
+    assert bench.supply.piece_verified(2) is None
 
 
 async def test_what_is_closed_is_not_ordered_twice(bench, server):
@@ -242,7 +250,7 @@ async def test_a_block_is_lent_out_before_its_piece_is_complete(bench, server):
     server.hashes = blockhashes.leaves(FILM)
     server.pause_after = BLOCK_BYTES + 5
     server.gate.clear()
-    bench.step(have=" ***", started=False)
+    bench.step(have=" ***", waiting=Reason.STARTUP)
     await bench.until(lambda: bench.readable)
     assert bench.supply.early.read(0, 0, PIECE) == FILM[:BLOCK_BYTES]
     assert bench.swarm.injected == []
@@ -251,7 +259,7 @@ async def test_a_block_is_lent_out_before_its_piece_is_complete(bench, server):
     await bench.settled()
     assert bench.supply.early.read(0, 0, PIECE) == piece(0)
     assert bench.swarm.injected == [(0, piece(0))]
-    bench.supply.piece_verified(0)
+    assert bench.supply.piece_verified(0) == piece(0)
     assert 0 not in bench.supply.early
 
 
@@ -262,7 +270,7 @@ async def test_nothing_wrong_is_lent_out(bench, server, wrong):
         server.content = flipped(FILM, 5)
     server.pause_after = BLOCK_BYTES
     server.gate.clear()
-    bench.step(have=" ***", started=False)
+    bench.step(have=" ***", waiting=Reason.STARTUP)
     server.gate.set()
     await bench.settled()
     await bench.until(lambda: not bench.supply._lessons)
@@ -283,14 +291,14 @@ async def test_what_is_needed_no_more_is_given_up_and_what_came_of_it_is_kept(be
     server.hashes = blockhashes.leaves(FILM)
     server.pause_after = BLOCK_BYTES
     server.gate.clear()
-    bench.step(have=" ***", started=False)
+    bench.step(have=" ***", waiting=Reason.STARTUP)
     await bench.until(lambda: bench.readable)
     bench.supply.abandon(np.array([True, False, False, False]))
     assert not bench.supply.closed[0]
     await bench.settled()
     server.gate.set()
     server.pause_after = None
-    bench.step(have=" ***", started=False)
+    bench.step(have=" ***", waiting=Reason.STARTUP)
     await bench.settled()
     assert server.ranges == [(0, PIECE), (BLOCK_BYTES, PIECE)]
     assert bench.swarm.injected == [(0, piece(0))]
