@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from toast.media.side_files import SideFile, SideFiles
 from toast.media.types import film_type
+from toast.policy.audience import Reader
 from toast.swarm import Metainfo
 
 if TYPE_CHECKING:
@@ -89,9 +90,11 @@ class FilmReader:
             FilmUnavailable: a piece is to be had from nobody.
         """
         reading = self._viewer.reading
-        reader = self._viewer.open_reader(start)
+        reader: Reader | None = None
         try:
             while start < end:
+                # As long as the film's times are not known there is nothing to tell of a reader.
+                reader = reader or self._viewer.open_reader(start)
                 if reader is not None and not reading.is_here(start):
                     self._viewer.reader_waits(reader)
                 data = await reading.read(start, end)

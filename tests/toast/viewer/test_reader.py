@@ -90,6 +90,18 @@ async def test_only_the_pieces_of_the_range_are_waited_for():
     assert viewer.left == 1
 
 
+async def test_who_reads_before_the_times_are_known_is_noted_as_soon_as_they_are():
+    viewer = Arriving(*EVERYTHING)
+    opened = viewer.open_reader
+    viewer.open_reader = lambda offset: None
+    stream = FilmReader(viewer).read(0, 2 * PIECE)
+    await anext(stream)
+    viewer.open_reader = opened
+    await anext(stream)
+    await stream.aclose()
+    assert (viewer.opened, viewer.left) == ([PIECE], 1)
+
+
 async def test_a_player_has_taken_only_what_it_came_back_after():
     viewer = Arriving(*EVERYTHING)
     stream = FilmReader(viewer).read(0, 2 * PIECE)
