@@ -56,6 +56,7 @@ class DiskArray:
         disks: by number.
         scheduler: decides which disk reads what, and when.
         settings: how they are read.
+        begin: told of every read before its disk is: extent, disk.
         learn: told of every part that came from a paged disk and is right: extent, disk, first
             byte, one past the last, the open replica.
         fault: told of every replica that turned out bad: extent, disk, what is wrong.
@@ -67,11 +68,13 @@ class DiskArray:
         scheduler: Scheduler,
         settings: ArraySettings,
         *,
+        begin: Callable[[ExtentKey, int], None],
         learn: Callable[[ExtentKey, int, int, int, OpenFile], None],
         fault: Callable[[ExtentKey, int, str], None],
     ) -> None:
         self._scheduler = scheduler
         self._settings = settings
+        self._begin = begin
         self._learn = learn
         self._fault = fault
         self._ids = itertools.count()
@@ -291,6 +294,7 @@ class DiskArray:
         read.began = read.heard = now
         slot.running = read
         read.watchdog = read.loop.call_later(self._settings.stall_seconds, self._watch, slot, read)
+        self._begin(read.wanted.extent, slot.number)
         slot.jobs.put(read)
 
     def _wake_later(self, slot: _Slot, now: float) -> None:

@@ -2,7 +2,7 @@
 
 The kernel's page cache is the only cache, and every process that serves can send from it. A part
 of a replica is verified when it comes from the disk; it stays so while the kernel keeps it, and
-has to be verified again after it was found to have gone.
+has to be verified again after it was found to have gone, or after any read of that replica began.
 """
 
 import resource
@@ -12,6 +12,7 @@ from typing import Final
 
 from vodserver.errors import DiskError
 from vodserver.store.disks import ExtentKey
+from vodserver.store.dispatched import Dispatched
 from vodserver.store.files import OpenFile
 from vodserver.store.sums import SUM_SPAN, matches
 
@@ -25,10 +26,13 @@ _SHARE: Final = 4
 class _Entry:
     """A replica, and which of its spans are verified: one bit for each, the first the lowest."""
 
-    __slots__ = ("file", "stamp", "verified")
+    __slots__ = ("file", "reads", "slot", "stamp", "verified")
 
-    def __init__(self, file: OpenFile) -> None:
+    def __init__(self, file: OpenFile, slot: int, reads: int) -> None:
         self.file = file
+        self.slot = slot
+        self.reads = reads
+        """How many reads of it were dispatched when what is verified was verified."""
         self.verified = 0
         self.stamp: int | None = file.opened_stamp
         """When the file had been changed last, before what is verified was verified."""
@@ -40,11 +44,13 @@ class Memory:
     Used from one thread.
 
     Args:
+        dispatched: counts of the reads that disks were given.
         open_files: most replicas open at a time; the one that was used least recently goes. By
             default 4096, or a quarter of what this process may have open, if that is less.
     """
 
-    def __init__(self, open_files: int | None = None) -> None:
+    def __init__(self, dispatched: Dispatched, open_files: int | None = None) -> None:
+        self._dispatched = dispatched
         self._most = open_files
         self._entries: OrderedDict[tuple[ExtentKey, int], _Entry] = OrderedDict()
 
@@ -83,6 +89,8 @@ class Memory:
         if not file.in_memory(begin, stop):
             entry.verified &= ~bits
             return None
+        # Asked only now: what a read brought in since it was counted was not seen in memory before.
+        self._renew(entry)
         if entry.verified & bits != bits:
             low, high = _spans(begin, stop, size)
             data = file.read_now(low, high)
@@ -111,11 +119,21 @@ class Memory:
         if entry is None or (file is not None and entry.file is not file and entry.file.is_gone()):
             if file is None:
                 return
-            entry = self._entries[key, disk] = _Entry(file)
+            slot = self._dispatched.slot(key, disk)
+            entry = _Entry(file, slot, self._dispatched.count(slot))
+            self._entries[key, disk] = entry
             limit = self._limit()
             while len(self._entries) > limit:
                 self._entries.popitem(last=False)
+        self._renew(entry)
         entry.verified |= _bits(low, high)
+
+    def _renew(self, entry: _Entry) -> None:
+        """Trust nothing of a replica that a disk was told to read since it was verified."""
+        reads = self._dispatched.count(entry.slot)
+        if reads != entry.reads:
+            entry.reads = reads
+            entry.verified = 0
 
     def has(self, key: ExtentKey, disk: int) -> bool:
         """Whether the replica is open here."""

@@ -13,6 +13,7 @@ from vodserver.store.array import DiskArray
 from vodserver.store.blocks import read_blocks
 from vodserver.store.catalog import CATALOG_NAME, Catalog, DiskRow, Extent, Title
 from vodserver.store.disks import Disk, ExtentKey, RealDisk
+from vodserver.store.dispatched import Dispatched
 from vodserver.store.events import (
     BlocksBad,
     DiskChanged,
@@ -61,6 +62,7 @@ class Store:
         catalog: its catalog.
         disk_rows: every disk that it has.
         disk_paths: where each disk is that is there, by number.
+        dispatched: counts of the reads that its disks were given.
     """
 
     def __init__(
@@ -83,7 +85,9 @@ class Store:
         self._titles = {title.id: title for title in catalog.titles()}
         self._ids = {title.folder: title.id for title in self._titles.values()}
         self._listeners: list[Callable[[StoreEvent], None]] = []
-        self._memory = Memory()
+        policy = SCHEDULERS.create(scheduler, disks=tuple(self.disk_paths))
+        self.dispatched = Dispatched()
+        self._memory = Memory(self.dispatched)
         self._resident = Resident(
             self._memory,
             disk=lambda number: self._array.disk(number),  # noqa: PLW0108 - it is made below
@@ -96,8 +100,9 @@ class Store:
         )
         self._array = DiskArray(
             {number: make_disk(disk) for number, disk in self.disk_paths.items()},
-            SCHEDULERS.create(scheduler, disks=tuple(self.disk_paths)),
+            policy,
             reading,
+            begin=self.dispatched.note,
             learn=self._resident.learn,
             fault=self._note_bad,
         )
@@ -112,6 +117,7 @@ class Store:
         """Stop the disks and let other processes have the store."""
         self._array.close()
         self._memory.clear()
+        self.dispatched.close()
         self.catalog.close()
         self._lock.close()
 

@@ -270,6 +270,7 @@ class _Member:
         """Run one process to its end; how it ended."""
         crew = self._crew
         ours, theirs = socket.socketpair()
+        counts = crew._store.dispatched.fd  # noqa: SLF001 - of this module
         with theirs:
             try:
                 process = await asyncio.create_subprocess_exec(
@@ -278,8 +279,9 @@ class _Member:
                     "-m",
                     "vodserver.workers.process",
                     str(theirs.fileno()),
+                    str(counts),
                     stdin=asyncio.subprocess.DEVNULL,
-                    pass_fds=(theirs.fileno(),),
+                    pass_fds=(theirs.fileno(), counts),
                     start_new_session=True,  # what a terminal signals is for the main process
                 )
             except BaseException:

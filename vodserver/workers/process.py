@@ -1,8 +1,9 @@
 """A worker: a process that serves HTTP, for the main process at the other end of its channel.
 
-    python -m vodserver.workers.process FD
+    python -m vodserver.workers.process FD COUNTS
 
-FD is one end of a socket pair. The worker ends when the channel does.
+FD is one end of a socket pair, COUNTS are the main process's counts of reads. The worker ends when
+the channel does.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from vodserver.errors import ChannelError
 from vodserver.eventloop import new_loop
 from vodserver.http import HttpServer
 from vodserver.interpreter import settle_interpreter
+from vodserver.store.dispatched import Dispatched
 from vodserver.store.memory import raise_open_files_limit
 from vodserver.workers.channel import Answer, Channel
 from vodserver.workers.remote import RemoteGate, RemoteStore
@@ -36,10 +38,12 @@ class Worker:
 
     Args:
         channel: to the main process.
+        dispatched: counts of the reads that it gives its disks.
     """
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, dispatched: Dispatched) -> None:
         self._channel = channel
+        self._dispatched = dispatched
         self._terms: asyncio.Future[Terms] = asyncio.get_running_loop().create_future()
         self._stop = asyncio.Event()
         self._store: RemoteStore | None = None
@@ -94,7 +98,11 @@ class Worker:
             # Read here: whatever changes later is news that comes after this.
             try:
                 self._store = RemoteStore(
-                    terms.store, disks=terms.disks, bad=set(terms.bad), channel=self._channel
+                    terms.store,
+                    disks=terms.disks,
+                    bad=set(terms.bad),
+                    dispatched=self._dispatched,
+                    channel=self._channel,
                 )
             except ToastError as error:
                 self._fail(error)
@@ -169,9 +177,9 @@ class Worker:
         return str(result["text"])
 
 
-async def _serve(end: socket.socket) -> None:
+async def _serve(end: socket.socket, dispatched: Dispatched) -> None:
     channel = await Channel.open(end)
-    worker = Worker(channel)
+    worker = Worker(channel, dispatched)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, worker.stop)
     channel.start(worker)
@@ -179,15 +187,16 @@ async def _serve(end: socket.socket) -> None:
 
 
 def main() -> None:
-    """Serve, at the end of a channel whose file descriptor is the only argument."""
+    """Serve, at the end of a channel whose file descriptor is the first argument."""
     # The main process alone acts on what comes from a terminal, and tells its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     logging.basicConfig(format="vodserver: %(message)s", level=logging.WARNING)
     raise_open_files_limit()
     end = socket.socket(fileno=int(sys.argv[1]))
+    dispatched = Dispatched(int(sys.argv[2]))
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(_serve(end))
+        runner.run(_serve(end, dispatched))
         sys.stdout.flush()
         sys.stderr.flush()
         # Not by the ordinary way, which waits for threads: one may hang in a disk that does.

@@ -17,13 +17,13 @@ from vodserver.store import Disk, Extent, Ready, RealDisk, Title
 from vodserver.store.blocks import read_blocks
 from vodserver.store.catalog import CATALOG_NAME, Catalog
 from vodserver.store.disks import ExtentKey
+from vodserver.store.dispatched import Dispatched
 from vodserver.store.files import OpenFile
 from vodserver.store.layout import extent_path
 from vodserver.store.memory import Memory
 from vodserver.store.resident import Resident, part_of
 from vodserver.store.rows import DiskRow
 from vodserver.store.store import StoreStatistics
-from vodserver.store.sums import SUM_SPAN
 from vodserver.workers.channel import Channel
 
 __all__ = ["RemoteGate", "RemoteStore"]
@@ -39,6 +39,7 @@ class RemoteStore:
         path: the store's directory.
         disks: where each disk is that is there, by number.
         bad: replicas known to be bad: folder, extent number, disk number.
+        dispatched: counts of the reads that the main process gives its disks.
         channel: to the process that has the store.
 
     Raises:
@@ -51,6 +52,7 @@ class RemoteStore:
         *,
         disks: Mapping[int, Path],
         bad: set[tuple[str, int, int]],
+        dispatched: Dispatched,
         channel: Channel,
     ) -> None:
         self.disk_rows: list[DiskRow] = []
@@ -59,7 +61,7 @@ class RemoteStore:
         self._channel = channel
         self._catalog = Catalog(path / CATALOG_NAME)
         self._titles = {title.id: title for title in self._catalog.titles()}
-        self._memory = Memory()
+        self._memory = Memory(dispatched)
         self._disks: dict[int, Disk] = {}
         self._resident = Resident(self._memory, disk=self._disks.get, fault=self._doubt)
         self._resident.bad |= bad
@@ -189,14 +191,10 @@ class RemoteStore:
                 file = await self._open(key, disk, there.path)
             except OSError:
                 return None  # it went meanwhile
-        low = begin // SUM_SPAN * SUM_SPAN
-        high = min(-(-stop // SUM_SPAN) * SUM_SPAN, extent.size)
-        if file is not None:
-            high = (
-                low  # who wrote to it before it was open here, nobody would notice: look ourselves
-            )
         self._resident.bad.discard((*key, disk))  # it was just read, and was right there
-        self._resident.learn(key, disk, low, high, file)
+        # It is open now, and nothing of it is known: who wrote to it before, or what was read into
+        # it since the main process verified it, nobody would notice here.
+        self._resident.learn(key, disk, begin, begin, file)
         return self._resident.ready(folder, extent, begin, stop)
 
     async def _open(self, key: ExtentKey, disk: int, path: Path) -> OpenFile:

@@ -99,6 +99,7 @@ class Rig:
         self.file = folder / "any"
         self.file.write_bytes(b"x")
         self.disks = {number: self.make() for number in range(disks)}
+        self.begun = []
         self.learned = []
         self.faults = []
         settings.setdefault("stall_seconds", 1000.0)
@@ -107,6 +108,7 @@ class Rig:
             self.disks,
             SCHEDULERS.create(scheduler, disks=tuple(self.disks)),
             ArraySettings(**settings),
+            begin=lambda key, disk: self.begun.append((key, disk)),
             learn=lambda key, disk, low, high, file: self.learned.append((key, disk, low, high)),
             fault=lambda key, disk, fault: self.faults.append((key, disk, fault)),
         )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from vodserver.errors import DiskError
+from vodserver.store.dispatched import Dispatched
 from vodserver.store.files import OpenFile
 from vodserver.store.memory import Memory, raise_open_files_limit
 from vodserver.store.sums import SUM_SPAN, sums_of
@@ -28,7 +29,10 @@ def path(tmp_path):
 
 @pytest.fixture
 def memory():
-    return Memory(8)
+    with Dispatched() as dispatched:
+        made = Memory(dispatched, 8)
+        yield made
+        made.clear()
 
 
 def ready(memory, begin=0, stop=1, disk=0):
@@ -95,6 +99,62 @@ def test_what_was_evicted_is_not_ready_and_is_verified_anew(memory, path):
     touch(path)
     assert ready(memory, 0, 10) is not None
     assert verified(memory) == "0b1"
+
+
+def test_after_a_read_of_it_was_dispatched_nothing_of_a_replica_is_trusted(memory, path):
+    """Evicted and read again behind our back: what came is looked at before it is sent."""
+    touch(path)
+    file = OpenFile(path)
+    memory.learn(KEY, 0, 0, SIZE, file)
+    evict(path)
+    rot_silently(path, file)
+    memory._dispatched.note(KEY, 0)
+    touch(path)  # as that read does, which is judged later
+
+    with pytest.raises(DiskError, match="checksum"):
+        ready(memory, 0, 10)
+    assert verified(memory) == "0b0"
+
+
+def test_what_that_read_then_finds_right_is_trusted_again(memory, path):
+    touch(path)
+    memory.learn(KEY, 0, 0, SIZE, OpenFile(path))
+    memory._dispatched.note(KEY, 0)
+    memory.learn(KEY, 0, SUM_SPAN, 2 * SUM_SPAN)
+
+    assert verified(memory) == "0b10"
+    assert ready(memory, 0, 10) is not None
+    assert verified(memory) == "0b11"
+
+
+def rot_silently(path, file):
+    """Another byte on the disk, and nobody wrote: the file's times are what they were."""
+    with path.open("r+b") as writer:
+        writer.write(bytes([DATA[0] ^ 1]))
+        os.fsync(writer.fileno())
+    evict(path)
+    stamp = file.opened_stamp
+    file.__class__ = type("Rotten", (OpenFile,), {"__slots__": (), "stamp": lambda _: stamp})
+
+
+def test_sending_has_the_kernel_bring_in_nothing_else(tmp_path):
+    """Read-ahead would put bytes into memory that nobody verifies; an ordinary file shows it."""
+
+    brought = []
+    for name in ("plain", "ours"):
+        path = tmp_path / name
+        path.write_bytes(bytes(4_000_000))
+        with path.open("rb", buffering=0) as plain:
+            os.fsync(plain.fileno())
+            evict(path)
+            file = OpenFile(path)
+            for at in range(0, SUM_SPAN, 4096):
+                os.pread(plain.fileno() if name == "plain" else file.fd, 4096, at)
+        assert file.in_memory(0, SUM_SPAN)
+        brought.append(file.in_memory(SUM_SPAN, SUM_SPAN + 4096))
+    if not brought[0]:
+        pytest.skip("the kernel reads nothing ahead here")
+    assert not brought[1]
 
 
 @pytest.mark.parametrize("change", ["removed", "replaced", "cut", "written", "linked, replaced"])
@@ -189,8 +249,9 @@ def test_neither_files_nor_maps_leak(memory, path):
 @pytest.mark.parametrize(("soft", "limit"), [(64, 16), (2, 1), (1 << 20, 4096), (-1, 4096)])
 def test_replicas_take_a_share_of_the_files_that_may_be_open(monkeypatch, soft, limit):
     monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, soft))
-    assert Memory()._limit() == limit
-    assert Memory(7)._limit() == 7
+    with Dispatched() as dispatched:
+        assert Memory(dispatched)._limit() == limit
+        assert Memory(dispatched, 7)._limit() == 7
 
 
 @pytest.mark.parametrize(

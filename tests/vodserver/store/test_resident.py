@@ -6,6 +6,7 @@ import pytest
 
 from tests.vodserver.conftest import flip_byte
 from vodserver.store.disks import RealDisk
+from vodserver.store.dispatched import Dispatched
 from vodserver.store.memory import Memory
 from vodserver.store.resident import Resident, part_of
 
@@ -15,7 +16,8 @@ class Looking:
 
     def __init__(self, home):
         self.faults = []
-        self.memory = Memory()
+        self.dispatched = Dispatched()
+        self.memory = Memory(self.dispatched)
         self.disks = {number: RealDisk(path) for number, path in enumerate(home.disks)}
         self.resident = Resident(self.memory, disk=self.disks.get, fault=self._note_fault)
         self.title = home.title
@@ -37,7 +39,9 @@ class Looking:
 
 @pytest.fixture
 def looking(home):
-    return Looking(home)
+    looking = Looking(home)
+    yield looking
+    looking.dispatched.close()
 
 
 def test_nothing_is_at_hand_before_it_was_read(looking):

@@ -55,7 +55,11 @@ async def staff(join):
         ours.start(desk)
         theirs.start(Silent())
         remote = RemoteStore(
-            store.path, disks=dict(store.disk_paths), bad=store.bad_replicas(), channel=theirs
+            store.path,
+            disks=dict(store.disk_paths),
+            bad=store.bad_replicas(),
+            dispatched=store.dispatched,
+            channel=theirs,
         )
         made.append(remote)
         gate = RemoteGate(theirs)

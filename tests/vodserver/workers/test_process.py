@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from vodserver.settings import ServeSettings
+from vodserver.store.dispatched import Dispatched
 from vodserver.workers.channel import Channel
 from vodserver.workers.terms import Terms
 
@@ -48,10 +49,11 @@ async def worker(pristine):
 
     async def start():
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, Dispatched() as dispatched:
+            handed = theirs.fileno(), dispatched.fd
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "vodserver.workers.process", str(theirs.fileno())),
-                pass_fds=(theirs.fileno(),),
+                *(sys.executable, "-m", "vodserver.workers.process", *map(str, handed)),
+                pass_fds=handed,
                 stderr=asyncio.subprocess.PIPE,
             )
         channel, main = await Channel.open(ours), Main(pristine.title)
