@@ -4,7 +4,8 @@ import click
 
 from toast.cli.daemon import daemon
 from toast.cli.house import COMMANDS
-from toast.cli.watch import play, watch
+from toast.cli.play import play
+from toast.cli.watch import watch
 from toast.common.cli import run_cli
 
 __all__ = ["main", "toast"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from toast.cli.watch import listen_address
+from toast.cli.foreground import listen_address
 from toast.common.cli import RATE, SECONDS, SIZE, print_json
 from toast.common.errors import UsageError
 from toast.common.units import parse_bytes, parse_rate, parse_seconds

@@ -33,8 +33,12 @@ class Display(ABC):
         """What is on disk is being hashed; called from a thread."""
 
     @abstractmethod
-    def gateway(self, url: str) -> None:
+    def gateway(self, url: str, playlist_url: str) -> None:
         """Players can read the film here."""
+
+    @abstractmethod
+    def trouble(self, text: str) -> None:
+        """A player says that something does not work."""
 
     @abstractmethod
     def started(self, seconds: float) -> None:
@@ -85,8 +89,11 @@ class _JsonLines(Display):
         if done == total:
             print_json({"event": "checked", "pieces": total})
 
-    def gateway(self, url: str) -> None:
-        print_json({"event": "gateway", "url": url})
+    def gateway(self, url: str, playlist_url: str) -> None:
+        print_json({"event": "gateway", "url": url, "playlist_url": playlist_url})
+
+    def trouble(self, text: str) -> None:
+        print_json({"event": "trouble", "text": text})
 
     def started(self, seconds: float) -> None:
         print_json({"event": "started", "start_seconds": round(seconds, 4)})
@@ -115,7 +122,10 @@ class _Terminal(Display):
         if done == total:
             self._console.print(f"{total} pieces on disk checked, resuming", highlight=False)
 
-    def gateway(self, url: str) -> None:
+    def trouble(self, text: str) -> None:
+        self._console.print(text, style="yellow", highlight=False, soft_wrap=True)
+
+    def gateway(self, url: str, playlist_url: str) -> None:  # noqa: ARG002  # one URL is enough to read
         # On standard output, alone on its line: the one thing that a script would want.
         sys.stdout.write(url + "\n")
         sys.stdout.flush()

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from tests.toast.origin.server import film_server
 from tests.toast.swarm.world import flipped, make_torrent, random_film
 from toast.cli import main, toast
-from toast.cli.watch import _listen_address
+from toast.cli.foreground import listen_address
 from toast.common.errors import UsageError
 from toast.common.timemap import TimeMap
 from toast.viewer import ViewerSettings
@@ -274,13 +274,13 @@ async def test_the_real_program_fails_in_one_line_too(program):
 )
 def test_listen_addresses(case):
     text, wanted = case
-    assert _listen_address(text) == wanted
+    assert listen_address(text) == wanted
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1:", "127.0.0.1:x", "127.0.0.1:-1", "127.0.0.1:65536"])
 def test_listen_addresses_that_are_none(text):
     with pytest.raises(UsageError, match="is not an address"):
-        _listen_address(text)
+        listen_address(text)
 
 
 # -- viewings --------------------------------------------------------------------------------------

@@ -1,0 +1,334 @@
+"""One film in the foreground: what `toast watch` and `toast play` have in common."""
+
+import asyncio
+import contextlib
+import ipaddress
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+import click
+import numpy as np
+
+from toast.cli.display import Display
+from toast.common.cli import RATE, SECONDS
+from toast.common.errors import UsageError
+from toast.gateway import Gateway
+from toast.gateway.players import Opening, Player, SideTrack
+from toast.policy.neighbours import neighbours_names
+from toast.policy.pickers import picker_names
+from toast.swarm import SessionSettings, SwarmSession
+from toast.viewer import (
+    Behaviour,
+    FilmReader,
+    Pace,
+    Source,
+    Viewer,
+    ViewerSettings,
+    assemble_viewer,
+    resolve_source,
+)
+
+__all__ = ["GATEWAY_PORT", "Request", "listen_address", "make_request", "run_viewing", "shared_options"]
+
+_DEFAULTS = ViewerSettings()
+_SESSION = SessionSettings()
+_LAST_READS_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked for on the command line."""
+
+    source: str
+    settings: ViewerSettings
+    session: SessionSettings
+    origin: str | None
+    gateway_port: int | None
+    seed: int | None
+    in_order_seconds: float | None
+
+
+GATEWAY_PORT: Final = click.option(
+    "--gateway-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port of the gateway.  [default: any free one]",
+)
+
+
+def listen_address(text: str) -> tuple[str, int]:
+    """`1.2.3.4`, `1.2.3.4:6881`, `::1` or `[::1]:6881`."""
+    host, port = text, "0"
+    if text.startswith("["):
+        host, _, rest = text[1:].partition("]")
+        port = rest.removeprefix(":") or "0"
+    elif text.count(":") == 1:
+        host, _, port = text.partition(":")
+    try:
+        address, number = str(ipaddress.ip_address(host)), int(port)
+    except ValueError as error:
+        raise UsageError(f"'{text}' is not an address: write for example 0.0.0.0:6881") from error
+    if not 0 <= number <= 65535:
+        raise UsageError(f"'{text}' is not an address: a port is a number up to 65535")
+    return address, number
+
+
+def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the argument and the options that both commands have."""
+    options = [
+        click.argument("source"),
+        click.option(
+            "--folder",
+            type=click.Path(file_okay=False, path_type=Path),
+            default=_DEFAULTS.folder,
+            show_default=True,
+            help="Where films are kept and resumed from.",
+        ),
+        click.option("--origin", metavar="URL", help="VoD server, if the .torrent names none."),
+        click.option(
+            "--upload",
+            type=RATE,
+            help="Most to send to others, such as 2Mbps.  [default: no limit]",
+        ),
+        click.option(
+            "--download", type=RATE, help="Most to take from others.  [default: no limit]"
+        ),
+        click.option(
+            "--listen",
+            default=_SESSION.listen_host,
+            show_default=True,
+            metavar="IP[:PORT]",
+            help="Where other viewers reach us.",
+        ),
+        click.option(
+            "--picker",
+            type=click.Choice(sorted(picker_names())),
+            default=_DEFAULTS.picker,
+            show_default=True,
+            help="Which piece to ask for next.",
+        ),
+        click.option(
+            "--in-order-seconds", type=SECONDS, help="Length of the hybrid picker's in-order range."
+        ),
+        click.option(
+            "--neighbours",
+            type=click.Choice(sorted(neighbours_names())),
+            default=_DEFAULTS.neighbours,
+            show_default=True,
+            help="Whom to take the film from.",
+        ),
+        click.option(
+            "--start",
+            type=SECONDS,
+            default=_DEFAULTS.start_seconds,
+            help="Where to begin, such as 90s or 1:30.  [default: at the beginning]",
+        ),
+        click.option(
+            "--random-seed",
+            type=click.IntRange(min=0),
+            help="Makes the choices of policies repeatable.",
+        ),
+        click.option("--json", "as_json", is_flag=True, help="One JSON object per line."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def make_request(
+    behaviour: str,
+    gateway_port: int | None,
+    *,
+    pace: Pace = Pace.CLOCK,
+    source: str,
+    folder: Path,
+    origin: str | None,
+    upload: float | None,
+    download: float | None,
+    listen: str,
+    picker: str,
+    in_order_seconds: float | None,
+    neighbours: str,
+    start: float,
+    random_seed: int | None,
+) -> Request:
+    """Put together what the options say.
+
+    Raises:
+        UsageError: some of them do not go together.
+    """
+    for name, rate in (("--upload", upload), ("--download", download)):
+        if rate is not None and rate < 1:
+            raise UsageError(f"{name} must be more than nothing; leave it out for no limit")
+    if in_order_seconds is not None and picker != "hybrid":
+        raise UsageError("--in-order-seconds is for the hybrid picker only")
+    host, port = listen_address(listen)
+    return Request(
+        source=source,
+        settings=ViewerSettings(
+            folder=folder,
+            behaviour=Behaviour(behaviour),
+            picker=picker,
+            neighbours=neighbours,
+            start_seconds=start,
+            pace=pace,
+        ),
+        session=SessionSettings(
+            listen_host=host, listen_port=port, upload_rate=upload, download_rate=download
+        ),
+        origin=origin,
+        gateway_port=gateway_port,
+        seed=random_seed,
+        in_order_seconds=in_order_seconds,
+    )
+
+
+@asynccontextmanager
+async def _http(request: Request) -> AsyncIterator[aiohttp.ClientSession]:
+    host = request.session.listen_host
+    # In a lab every viewer has an address of its own, and the tracker must see it.
+    local = None if host in {"0.0.0.0", "::"} else (host, 0)  # noqa: S104  # compared, not bound
+    connector = aiohttp.TCPConnector(local_addr=local, limit=16)
+    async with aiohttp.ClientSession(
+        connector=connector,
+        headers={"User-Agent": "Toast/0.1", "Accept-Encoding": "identity"},
+        auto_decompress=False,  # bytes are bounded as they come, not as they unfold
+    ) as http:
+        yield http
+
+
+async def run_viewing(request: Request, display: Display, player: Player | None) -> int:
+    """View a film until its behaviour's end, the player's end, or a signal.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        ToastError: the film cannot be watched, or the player does not work.
+    """
+    interrupted: list[signal.Signals] = []
+    viewing: list[Viewer] = []
+    current = asyncio.current_task()
+    assert current is not None
+
+    def on_signal(number: signal.Signals) -> None:
+        interrupted.append(number)
+        if viewing and len(interrupted) == 1:
+            viewing[0].stop()
+        else:
+            current.cancel()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal, number)
+    session = SwarmSession(request.session)
+    try:
+        async with _http(request) as http:
+            await session.wait_listening()
+            source = await resolve_source(
+                request.source, http=http, session=session, origin=request.origin
+            )
+            viewer = _make_viewer(request, source, http, session)
+            viewing.append(viewer)
+            display.source(source)
+            await viewer.open(display.checking)
+            await _run(viewer, request, display, player)
+            display.report(await viewer.report())
+    except asyncio.CancelledError:
+        if not interrupted:
+            raise
+        return 130
+    finally:
+        display.close()
+        await session.close()
+    return 130 if signal.SIGINT in interrupted and request.gateway_port is None else 0
+
+
+def _make_viewer(
+    request: Request, source: Source, http: aiohttp.ClientSession, session: SwarmSession
+) -> Viewer:
+    options = {}
+    if request.in_order_seconds is not None:
+        options["in_order_seconds"] = request.in_order_seconds
+    return assemble_viewer(
+        source,
+        settings=request.settings,
+        session=session,
+        http=http,
+        rng=np.random.default_rng(request.seed),
+        picker_options=options,
+    )
+
+
+async def _run(viewer: Viewer, request: Request, display: Display, player: Player | None) -> None:
+    gateway = None
+    helpers: list[asyncio.Task[None]] = []
+    try:
+        if request.gateway_port is not None:
+            reader = FilmReader(viewer)
+            gateway = Gateway(reader, port=request.gateway_port)
+            await gateway.start()
+            display.gateway(gateway.url, gateway.playlist_url)
+            if player is not None:
+                playing = _play(player, viewer, reader, gateway, display)
+                helpers.append(asyncio.create_task(playing))
+        following = asyncio.create_task(display.follow(viewer))
+        following.add_done_callback(lambda _: viewer.stop())  # nobody is left to show it to
+        helpers.append(following)
+        await viewer.run()
+        display.tell_start(viewer)
+        if gateway is not None and player is None:
+            # Whoever reads along may be a little behind the playhead: let it have the end.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_READS_SECONDS):
+                    await gateway.wait_idle()
+    finally:
+        for helper in helpers:
+            helper.cancel()
+        results = await asyncio.gather(*helpers, return_exceptions=True)
+        if gateway is not None:
+            await gateway.close()
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+
+
+async def _play(
+    player: Player, viewer: Viewer, reader: FilmReader, gateway: Gateway, display: Display
+) -> None:
+    """Run the player; when it ends, so does the viewing."""
+    opening = Opening(
+        url=gateway.url,
+        playlist_url=gateway.playlist_url,
+        title=reader.title,
+        start_seconds=viewer.settings.start_seconds,
+        subtitles=[
+            SideTrack(url, each.label, each.language)
+            for url, each in zip(gateway.subtitle_urls, reader.subtitles, strict=False)
+        ],
+    )
+    try:
+        await player.play(opening, _Listener(viewer, display))
+    finally:
+        viewer.stop()
+
+
+class _Listener:
+    """Takes to the viewing what a player tells."""
+
+    def __init__(self, viewer: Viewer, display: Display) -> None:
+        self._viewer = viewer
+        self._display = display
+
+    def position(self, seconds: float, *, paused: bool, rate: float) -> None:
+        """The player is there."""
+        self._viewer.report_position(seconds, paused=paused, rate=rate)
+
+    def trouble(self, text: str) -> None:
+        """Something does not work, but the film goes on."""
+        self._display.trouble(text)
