@@ -33,7 +33,14 @@ from toast.viewer import (
     resolve_source,
 )
 
-__all__ = ["GATEWAY_PORT", "Request", "listen_address", "make_request", "run_viewing", "shared_options"]
+__all__ = [
+    "GATEWAY_PORT",
+    "Request",
+    "listen_address",
+    "make_request",
+    "run_viewing",
+    "shared_options",
+]
 
 _DEFAULTS = ViewerSettings()
 _SESSION = SessionSettings()

@@ -32,7 +32,7 @@ def play(gateway_port: int, player: str, as_json: bool, **options: Any) -> int:
     player, or on Ctrl-C.
 
     \b
-    Examples:
+    Example:
       toast play film.torrent
       toast play film.torrent --player "mpv --fs" --start 41:30
       toast play film.torrent --player "vlc --fullscreen {url}"
