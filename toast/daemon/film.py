@@ -23,6 +23,7 @@ from toast.policy.playhead import State
 from toast.swarm import Metainfo, parse_metainfo
 from toast.viewer import (
     Behaviour,
+    FilmPoster,
     FilmReader,
     FilmUnavailable,
     Pace,
@@ -61,6 +62,7 @@ class Film:
         self.is_stopping = False
         self._sources = _NOTHING
         self._side_files = SideFiles(self.folder / record.name)
+        self._poster = FilmPoster(self.folder / record.name)
         self._collected_at: float | None = None
         self.stored_bytes = 0
         self.is_dirty = False
@@ -277,11 +279,15 @@ class Film:
             self._opened.set()
             self._house.changed()
             async with asyncio.TaskGroup() as tasks:
-                looking = tasks.create_task(self._look_into_container(viewer))
+                beside = (
+                    tasks.create_task(self._look_into_container(viewer)),
+                    tasks.create_task(self._poster.run(viewer)),
+                )
                 try:
                     await viewer.run()
                 finally:
-                    looking.cancel()
+                    for task in beside:
+                        task.cancel()
         except ToastError as error:
             self.change(error=" ".join(str(error).split()))
         except BaseExceptionGroup as group:
@@ -412,11 +418,11 @@ class Film:
     @property
     def has_poster(self) -> bool:
         """Whether there is a picture of it."""
-        return False
+        return self._poster.is_there
 
     async def poster(self) -> bytes | None:
-        """There is none."""
-        return None
+        """A frame of it; None while there is none."""
+        return await self._poster.load()
 
     async def read(self, start: int, end: int) -> AsyncGenerator[bytes]:
         """Verified bytes [start, end). Starts the film if it rests.

@@ -127,16 +127,20 @@ def _frames(film: _Bounded, percent: int, settings: PosterSettings) -> Iterator[
             raise PictureError("this film's pictures are too large")
         film.is_missing = False  # opening looks further ahead than it needs
         context.thread_count = 1
-        context.skip_frame = "NONKEY"
         if percent > 0 and container.duration:
             start = container.start_time or 0
             container.seek(start + container.duration * percent // 100, any_frame=False)
-        for number, frame in enumerate(container.decode(video), start=1):
-            if film.is_missing or film.is_spent:
-                return  # this frame may be cut short
-            yield frame
-            if number >= settings.pictures:
-                return
+        shown = 0
+        for packet in container.demux(video):
+            if film.is_missing or film.is_spent or shown >= settings.pictures:
+                return  # what was read last may be cut short
+            if not packet.is_keyframe or not packet.size:
+                continue
+            # Emptied after each: a decoder that waits for the next pictures makes us read them.
+            frames = [*context.decode(packet), *context.decode(None)]
+            context.flush_buffers()
+            shown += 1
+            yield from frames[:1]
 
 
 @contextmanager

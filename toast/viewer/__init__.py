@@ -3,6 +3,7 @@
 from toast.viewer.assembly import assemble_viewer
 from toast.viewer.attendance import Pace
 from toast.viewer.errors import FilmUnavailable, ViewerError
+from toast.viewer.poster import FilmPoster
 from toast.viewer.reader import FilmReader
 from toast.viewer.settings import Behaviour, ViewerSettings
 from toast.viewer.source import Source, resolve_source
@@ -11,6 +12,7 @@ from toast.viewer.viewer import Viewer
 
 __all__ = [
     "Behaviour",
+    "FilmPoster",
     "FilmReader",
     "FilmUnavailable",
     "Pace",

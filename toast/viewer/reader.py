@@ -11,6 +11,7 @@ from toast.media.side_files import SideFile, SideFiles
 from toast.media.types import film_type
 from toast.policy.audience import Reader
 from toast.swarm import Metainfo
+from toast.viewer.poster import FilmPoster
 
 if TYPE_CHECKING:
     from toast.viewer.viewer import Viewer
@@ -51,6 +52,10 @@ class FilmReader:
         return self._side_files.list()
 
     @cached_property
+    def _poster(self) -> FilmPoster:
+        return FilmPoster(self._viewer.settings.folder / self._metainfo.name)
+
+    @cached_property
     def _side_files(self) -> SideFiles:
         return SideFiles(self._viewer.settings.folder / self._metainfo.name)
 
@@ -60,8 +65,8 @@ class FilmReader:
         return None
 
     async def poster(self) -> bytes | None:
-        """There is none."""
-        return None
+        """A frame of it; None while too little of it is here."""
+        return await self._poster.take(self._viewer)
 
     @property
     def film_name(self) -> str:
