@@ -38,6 +38,7 @@ UNITS: Final = {
     "upload": "bytes/second",
     "intervals": "intervals",
     "share": "of 1",
+    "fraction": "of the whole",
     "factor": "times",
     "ratio": "times",
 }

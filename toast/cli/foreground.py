@@ -14,6 +14,7 @@ import aiohttp
 import click
 import numpy as np
 
+from toast.cli.amounts import BUFFER
 from toast.cli.display import Display
 from toast.common.cli import RATE, SECONDS
 from toast.common.errors import UsageError
@@ -113,6 +114,12 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Where other viewers reach us.",
         ),
         click.option(
+            "--buffer",
+            type=BUFFER,
+            metavar="SIZE|PERCENT",
+            help="Most of the film to keep on disk, such as 2GB or 25%.  [default: all of it]",
+        ),
+        click.option(
             "--picker",
             type=click.Choice(sorted(picker_names())),
             default=_DEFAULTS.picker,
@@ -158,6 +165,7 @@ def make_request(
     upload: float | None,
     download: float | None,
     listen: str,
+    buffer: tuple[int | None, float | None] | None,
     picker: str,
     in_order_seconds: float | None,
     neighbours: str,
@@ -183,6 +191,8 @@ def make_request(
             picker=picker,
             neighbours=neighbours,
             start_seconds=start,
+            buffer_bytes=None if buffer is None else buffer[0],
+            buffer_fraction=None if buffer is None else buffer[1],
             pace=pace,
         ),
         session=SessionSettings(

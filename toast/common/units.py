@@ -13,6 +13,7 @@ __all__ = [
     "format_rate",
     "format_seconds",
     "parse_bytes",
+    "parse_fraction",
     "parse_rate",
     "parse_seconds",
 ]
@@ -38,6 +39,20 @@ def parse_bytes(text: str) -> int:
         raise UsageError(f"'{text}' is not a size: write for example 256KiB, 858MB or 4096")
     number, prefix, binary, _ = match.groups()
     return round(float(number) * _scale(prefix, 1024 if binary else 1000))
+
+
+def parse_fraction(text: str) -> float:
+    """Read a share such as `25%` or `0.25` as a fraction, more than 0 and at most 1.
+
+    Raises:
+        UsageError: the text is no such share.
+    """
+    stripped = text.strip()
+    match = re.fullmatch(_NUMBER + r"\s*(%?)", stripped, re.ASCII)
+    fraction = 0.0 if match is None else float(match[1]) / (100 if match[2] else 1)
+    if not 0 < fraction <= 1:
+        raise UsageError(f"'{text}' is not a share: write for example 25%, and 100% at most")
+    return fraction
 
 
 def _scale(prefix: str, base: int) -> float:

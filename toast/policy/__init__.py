@@ -5,7 +5,7 @@ viewer drive the same objects.
 """
 
 from toast.policy.budget import Allowance, BudgetSettings, OriginBudget
-from toast.policy.buffer import Buffer, BufferDecision, Unlimited, create_buffer
+from toast.policy.buffer import Buffer, BufferDecision, Limited, Stock, Unlimited, create_buffer
 from toast.policy.estimate import EstimateSettings, Prospects, UplinkMemory, Uplinks
 from toast.policy.giveup import GiveUp, GiveUpSettings
 from toast.policy.handover import (
@@ -43,6 +43,7 @@ __all__ = [
     "GiveUpSettings",
     "HandOverSettings",
     "HorizonRule",
+    "Limited",
     "NeighbourSettings",
     "Neighbours",
     "Order",
@@ -54,6 +55,7 @@ __all__ = [
     "Prospects",
     "Reason",
     "State",
+    "Stock",
     "SwarmView",
     "Terms",
     "Unlimited",

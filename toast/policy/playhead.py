@@ -213,6 +213,10 @@ class Playhead:
         awaited: NDArray[np.bool_] = (due <= self._position) & (until > self._position)
         return awaited | startup if self._awaits_startup() else awaited
 
+    def passed(self) -> NDArray[np.float64]:
+        """Film seconds since the playhead left each piece, float64[P]; not positive before that."""
+        return self._position - self._until
+
     def next_event(self, now: float, have: NDArray[np.bool_]) -> float:
         """Seconds from `now` until the playhead comes to a missing piece or to the end.
 

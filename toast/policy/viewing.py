@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from toast.common.geometry import BLOCK_BYTES, Geometry
 from toast.policy.budget import Allowance, OriginBudget
-from toast.policy.buffer import Buffer
+from toast.policy.buffer import Buffer, BufferDecision, Stock
 from toast.policy.estimate import AskedOf, EstimateSettings, Prospects, Uplinks
 from toast.policy.giveup import GiveUp, GiveUpSettings
 from toast.policy.handover import (
@@ -70,6 +70,8 @@ class Facts:
         resuming: whether that is the start, at a place in the film that was remembered.
         paused: whether the film is paused.
         uplinks: what is known of each neighbour; None if nothing is, beyond the sums above.
+        passed: float64[P], seconds since the playhead left each piece, <= 0 for the others; None
+            if nobody knows.
     """
 
     now: float
@@ -87,6 +89,7 @@ class Facts:
     resuming: bool = False
     paused: bool = False
     uplinks: Uplinks | None = None
+    passed: NDArray[np.float64] | None = None
 
     @property
     def waiting(self) -> Reason | None:
@@ -110,6 +113,7 @@ class Decision:
         orders: what to fetch from the server, first things first.
         wait_seconds: how long this holds if nothing happens.
         refused: pieces that the server had to supply now, were its budget not spent.
+        eject: intp[n], pieces to delete before anything is asked for.
     """
 
     view: SwarmView
@@ -119,6 +123,7 @@ class Decision:
     orders: list[Order]
     wait_seconds: float
     refused: frozenset[int] = frozenset()
+    eject: NDArray[np.intp] = field(default_factory=lambda: _NOTHING)
 
     @property
     def ranked(self) -> list[int]:
@@ -187,6 +192,9 @@ class ViewingPolicy:
             asked_of: of a piece in flight, whom each block was asked of; None if nobody knows.
             first_blocks: bool[B] of a piece: its blocks that a waiting picture needs.
         """
+        room = self._room(facts)
+        # What there is no room for is not wanted: neither of peers nor of the server.
+        facts = replace(facts, have=facts.have | ~room.admit)
         allowance = Allowance() if self._budget is None else self._budget.allowance(facts.now)
         # A server that may not be asked for a piece is as good as away: peers are asked for all.
         supplied = facts.origin.up and allowance.bytes_left >= self._geometry.piece_bytes
@@ -201,20 +209,24 @@ class ViewingPolicy:
         self._give_up.update(view.slack, view.missing, late, view.horizon)
         asked = replace(view, closed=view.closed | self._give_up.given_up)
         window = self._window()
-        coming = _NOTHING
-        stored = int(facts.have.sum()) * self._geometry.piece_bytes
-        if self._buffer.decide(view, stored).suspend:
-            self._plan = Plan(_NOTHING, _NOTHING)
-        else:
-            self._plan = make_plan(
-                self._picker, asked, self._rng, top=window, open_=window, previous=self._plan
-            )
-            coming = self._coming(asked, window)
+        self._plan = make_plan(
+            self._picker, asked, self._rng, top=window, open_=window, previous=self._plan
+        )
+        coming = self._coming(asked, window)
         orders, refused, next_order = self._hand_over(facts, view, terms, missing_blocks)
         wait = min(wait, next_order, self._give_up.next_belief_in(facts.now))
         if allowance.wait_seconds > 0:
             wait = min(wait, allowance.wait_seconds)
-        return Decision(asked, self._plan, coming, window, orders, wait, refused)
+        return Decision(asked, self._plan, coming, window, orders, wait, refused, room.eject)
+
+    def _room(self, facts: Facts) -> BufferDecision:
+        """What is to be deleted, and what there is room for then."""
+        passed = np.zeros_like(facts.slack) if facts.passed is None else facts.passed
+        coming = (facts.in_flight | facts.closed) & ~facts.have
+        stock = Stock(
+            facts.slack, passed, facts.have, coming, facts.closed & coming, facts.availability
+        )
+        return self._buffer.decide(stock)
 
     def _view(self, facts: Facts, supplied: bool) -> SwarmView:
         missing = ~facts.have

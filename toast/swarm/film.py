@@ -71,7 +71,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Bytes since the film was added; `sent` and `received` include the protocol."""
+    """Bytes since the film was added; `sent` and `received` include the protocol.
+
+    `rejoins`: how often the film was left and joined again at once, to tell what was ejected.
+    """
 
     sent: int = 0
     received: int = 0
@@ -79,6 +82,7 @@ class Counters:
     received_payload: int = 0
     redundant: int = 0
     failed: int = 0
+    rejoins: int = 0
 
 
 class SwarmEvents(Protocol):
@@ -152,6 +156,7 @@ class FilmSwarm:
         self._truth = Truth()
         self._deleted: set[int] = set()
         self._before = Counters()
+        self._returning: tuple[Neighbour, ...] = ()
         self._started = False
         self._asked: dict[Address, None] = {}  # to connect to, and not left since
         self._udp_trackers: list[str] = []
@@ -237,6 +242,8 @@ class FilmSwarm:
             if not self._held[piece]:
                 self._delete(piece)
         self._deleted.clear()
+        if self._truth.is_settled(now):
+            self._returning = ()
         if self._truth.is_due(now):
             self._rejoin()
             self._truth.told(now)
@@ -261,6 +268,7 @@ class FilmSwarm:
             if part["piece_index"] not in self._deleted
         }
         self._before = self.counters()
+        self._returning = tuple(self._neighbours())
         self._session.unregister(self._handle)
         self._session.native.remove_torrent(self._handle)
         self._handle = self._join(unfinished)
@@ -297,9 +305,9 @@ class FilmSwarm:
 
         Only the missing blocks need real bytes. Ends in `piece_verified` or `piece_failed`.
         """
-        if self._believed[piece] and not self._held[piece]:
-            self._rejoin()
-        if self._checked:
+        if self.ejected[piece]:
+            self._truth.must_be_told = True  # until then it would drop it, too
+        if self._checked and not self.ejected[piece]:
             self._handle.add_piece(piece, data, 0)
         else:
             # Until it has looked at its files libtorrent drops what it is given, silently.
@@ -330,6 +338,9 @@ class FilmSwarm:
                 b["peer"] if b["state"] == _REQUESTED else None for b in part["blocks"]
             ]
         neighbours = tuple(self._neighbours())
+        present = {neighbour.address for neighbour in neighbours}
+        # Those who reconnect this very moment, because we joined anew, are not gone.
+        neighbours += tuple(gone for gone in self._returning if gone.address not in present)
         availability = np.zeros(self._geometry.pieces, dtype=np.int32)
         for neighbour in neighbours:
             availability += neighbour.pieces
@@ -346,6 +357,7 @@ class FilmSwarm:
             received_payload=before.received_payload + status.total_payload_download,
             redundant=before.redundant + status.total_redundant_bytes,
             failed=before.failed + status.total_failed_bytes,
+            rejoins=self.rejoins,
         )
 
     def close(self) -> None:

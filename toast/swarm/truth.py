@@ -8,6 +8,7 @@ _MISLED_SECONDS = 15.0
 _MANY = 64
 _MANY_SECONDS = 2.0
 _WANTED_SECONDS = 0.5
+_RECONNECT_SECONDS = 2.0
 
 
 @dataclass(slots=True)
@@ -35,6 +36,10 @@ class Truth:
         if self.misled >= _MANY and since >= _MANY_SECONDS:
             return True
         return self.misled > 0 and since >= _MISLED_SECONDS
+
+    def is_settled(self, now: float) -> bool:
+        """Whether all who will reconnect have had the time to."""
+        return now - self._told_at >= _RECONNECT_SECONDS
 
     def told(self, now: float) -> None:
         """Everyone was told."""

@@ -23,6 +23,7 @@ class Accounts:
         origin_payload: the film's bytes in that, by reason.
         refused: pieces that the server should have supplied, had its budget allowed it.
         regret: origin bytes of blocks that a peer then delivered before they were injected.
+        ejected: pieces deleted to make room, each time counted.
         requested: pieces asked of peers, each counted once.
         chosen: those of them that were the picker's choice: when a piece was first asked for,
             fewer better ranked ones were still waiting than the plan puts at its top.
@@ -34,6 +35,7 @@ class Accounts:
     origin_payload: Counter[Reason] = field(default_factory=Counter)
     refused: frozenset[int] = frozenset()
     regret: int = 0
+    ejected: int = 0
     requested: int = 0
     chosen: int = 0
     _ranked: list[int] = field(default_factory=list)
@@ -141,6 +143,7 @@ class Accounts:
             "bytes_regretted": self.regret,
             "pieces_refused_by_budget": len(self.refused),
             "offload": self.offload,
+            "ejected_pieces": self.ejected,
             "requested_pieces": self.requested,
             "choice_share": self.chosen / self.requested if self.requested else None,
         }

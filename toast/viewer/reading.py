@@ -1,6 +1,7 @@
 """Verified bytes for whoever waits for them: from disk, or from a piece that is still arriving."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -28,6 +29,7 @@ class Reading:
         have: bool[pieces], verified. The viewer's own array.
         swarm: reads what is not on disk yet; None once the viewing has left the swarm.
         urgent: pieces that are wanted at once wherever the playhead is, and by how many.
+        in_use: verified pieces that are being read now, and by how many.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class Reading:
         self.have: NDArray[np.bool_] = np.zeros(geometry.pieces, dtype=np.bool_)
         self.swarm: FilmSwarm | None = None
         self.urgent: dict[int, int] = {}
+        self.in_use: Counter[int] = Counter()
         self._geometry = geometry
         self._file = file
         self._supply = supply
@@ -130,8 +133,14 @@ class Reading:
         await self._arrivals.setdefault(piece, asyncio.Event()).wait()
 
     async def _complete(self, piece: int) -> bytes:
-        data = await self._file.read_piece(piece)
-        return data if data is not None else await self._read_around(piece)
+        self.in_use[piece] += 1
+        try:
+            data = await self._file.read_piece(piece)
+            return data if data is not None else await self._read_around(piece)
+        finally:
+            self.in_use[piece] -= 1
+            if not self.in_use[piece]:
+                del self.in_use[piece]
 
     async def _read_around(self, piece: int) -> bytes:
         """A verified piece that the file does not hold intact: not flushed yet, or rotten."""

@@ -76,6 +76,7 @@ def make_report(
     upload_cap: float | None,
     presence: tuple[float, float],
     arrived_at: float,
+    complete: bool,
     sha256: str | None,
 ) -> dict[str, Any]:
     """What the viewing came to.
@@ -88,7 +89,8 @@ def make_report(
         upload_cap: bytes per second, or None.
         presence: monotonic seconds of joining and leaving the swarm.
         arrived_at: Unix time of joining.
-        sha256: of the film's file if it is complete, hexadecimal.
+        complete: whether every piece was here and verified.
+        sha256: of the film, hexadecimal; None if it could not be taken.
     """
     joined, left = presence
     return {
@@ -106,6 +108,7 @@ def make_report(
         "arrived_at": arrived_at,
         "departed_at": arrived_at + left - joined,
         "position_seconds": playhead.position,
-        "complete": sha256 is not None,
+        "rejoins": counters.rejoins,
+        "complete": complete,
         "sha256": sha256,
     }

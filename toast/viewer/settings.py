@@ -36,6 +36,12 @@ class ViewerSettings:
     """The rule that gives pieces up, by name."""
     neighbours: str = "ahead"
     """Whom to connect to, by name."""
+    buffer_bytes: int | None = None
+    """Most of the film that is kept on disk; None: all of it."""
+    buffer_fraction: float | None = None
+    """The same as a fraction of the film, for instance 0.25; None: all of it."""
+    back_seconds: float = 30.0
+    """What was played so lately is kept for a step back, in a quarter of the buffer at most."""
     start_seconds: float = 0.0
     """Film time at which to begin."""
     viewing: ViewingSettings = field(default_factory=ViewingSettings)

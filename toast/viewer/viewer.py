@@ -21,24 +21,15 @@ from toast.media import probe
 from toast.origin import OriginClient
 from toast.policy.audience import Audience, AudienceSettings, Reader
 from toast.policy.budget import OriginBudget
-from toast.policy.buffer import Unlimited
 from toast.policy.lookahead import create_horizon
 from toast.policy.pickers import create_picker
 from toast.policy.playhead import Playhead, State
 from toast.policy.viewing import Facts, ViewingPolicy
-from toast.swarm import (
-    Block,
-    Counters,
-    FilmFile,
-    FilmSwarm,
-    Layout,
-    Metainfo,
-    Snapshot,
-    SwarmSession,
-)
+from toast.swarm import Block, Counters, FilmSwarm, Metainfo, Snapshot, SwarmSession
 from toast.viewer.accounts import Accounts
 from toast.viewer.attendance import Attendance, Pace
 from toast.viewer.errors import FilmUnavailable, ViewerError
+from toast.viewer.keeping import Keeping
 from toast.viewer.neighbourhood import Neighbourhood
 from toast.viewer.reader import BlockingFilm
 from toast.viewer.reading import Reading
@@ -103,8 +94,8 @@ class Viewer:
         self._picker_options = picker_options or {}
         self._lookout = Lookout(self._geometry.pieces)
         self._budget = budget or OriginBudget(settings.budget, clock())
-        self._layout = Layout.whole(settings.folder, metainfo.name, self._geometry)
-        self._file = FilmFile(self._layout, self._geometry, metainfo.piece_hashes)
+        self._keeping = Keeping(metainfo, settings)
+        self._file = self._keeping.file
         self.sources: NDArray[np.uint8] = np.zeros(self._geometry.pieces, dtype=np.uint8)
         self._wake = asyncio.Event()
         self._supply = Supply(
@@ -146,6 +137,7 @@ class Viewer:
                 f"{self.settings.folder} cannot hold films ({error.strerror}): try another --folder"
             ) from error
         self.have[:] = await asyncio.to_thread(self._file.scan, progress)
+        self._keeping.seen |= self.have
         self.sources[self.have] = PieceSource.DISK
         self._opened_at = self._clock()
         self._arrived_at = time.time()
@@ -155,6 +147,7 @@ class Viewer:
             folder=self.settings.folder,
             have=self.have,
             events=self,
+            layout=self._keeping.layout,
         )
         self.reading.swarm = self._swarm
         timemap = self.timemap or TimeMap.constant(
@@ -184,7 +177,7 @@ class Viewer:
             timemap.duration,
             picker=create_picker(self.settings.picker, **self._picker_options),
             horizon=create_horizon(self.settings.horizon),
-            buffer=Unlimited(),
+            buffer=self._keeping.make_buffer(),
             settings=self.settings.viewing,
             rng=self._rng,
             budget=self._budget,
@@ -203,6 +196,8 @@ class Viewer:
                 self._joining = tasks.create_task(self._neighbourhood.run(self, self._swarm))
                 if self.timemap is None:
                     tasks.create_task(self._look_into_container())
+                if self._keeping.is_limited:
+                    tasks.create_task(self._keeping.hash_what_comes(self.reading))
                 try:
                     await self._control()
                 finally:
@@ -275,6 +270,7 @@ class Viewer:
         wait = min(self.settings.refresh_seconds, wait)
         if self._swarm is None or self.have.all():
             return max(wait, 0.001)
+        self._swarm.settle(now)
         self._supply.mend(self._swarm)
         facts = self._facts(now, self._swarm.snapshot())
         self._supply.abandon(facts.slack > self.settings.abandon_seconds)
@@ -284,18 +280,29 @@ class Viewer:
             asked_of=self._lookout.asked_of,
             first_blocks=self.playhead.awaited_blocks,
         )
+        self._eject(decision.eject, self._swarm)
         self.accounts.planned(decision.ranked, top=decision.window)
         self.accounts.refused |= decision.refused
         self._swarm.steer(decision.plan, decision.coming, decision.view)
         self._supply.fetch(decision.orders, self._swarm)
         return max(min(wait, decision.wait_seconds, self._supply.retry_in), 0.001)
 
+    def _eject(self, pieces: NDArray[np.intp], swarm: FilmSwarm) -> None:
+        """Make room."""
+        swarm.eject(pieces)
+        for piece in pieces.tolist():
+            self.have[piece] = False
+            self.sources[piece] = PieceSource.EJECTED
+            self._file.forget(piece)
+            self.accounts.piece_lost(piece)
+        self.accounts.ejected += pieces.size
+
     def _facts(self, now: float, snapshot: Snapshot) -> Facts:
         assert self.playhead is not None
         self._snapshot = snapshot
         assert self.attendance is not None
         slack = self.attendance.audience.slack(now, self.playhead.slack(now))
-        for piece in self.reading.urgent:
+        for piece in (*self.reading.urgent, *self.reading.in_use):
             slack[piece] = min(slack[piece], 0.0)
         return Facts(
             now=now,
@@ -313,13 +320,14 @@ class Viewer:
             resuming=self.settings.start_seconds > 0,
             paused=self.playhead.state is State.PAUSED,
             uplinks=self._lookout.look(now, snapshot),
+            passed=self.playhead.passed(),
         )
 
     # -- events of the swarm (SwarmEvents) -------------------------------------------------------
 
     def piece_verified(self, piece: int) -> None:
         """A piece is there: wake who waits for it, then decide anew."""
-        self.have[piece] = True
+        self.have[piece] = self._keeping.seen[piece] = True
         self.sources[piece] = self.accounts.source_of(piece)
         data = self._supply.piece_verified(piece)
         if data is not None:  # who waits for it need not wait for the disk
@@ -454,10 +462,9 @@ class Viewer:
         )
 
     async def report(self) -> dict[str, Any]:
-        """What the viewing came to, once `run` has ended. Hashes the film if it is complete."""
+        """What the viewing came to, once `run` has ended. Hashes the film if it is all here."""
         assert self.playhead is not None
         assert self._final_counters is not None
-        complete = bool(self.have.all())
         return make_report(
             metainfo=self.metainfo,
             playhead=self.playhead,
@@ -466,7 +473,8 @@ class Viewer:
             upload_cap=self._session.settings.upload_rate,
             presence=(self._opened_at, self._left_at),
             arrived_at=self._arrived_at,
-            sha256=await asyncio.to_thread(self._file.sha256) if complete else None,
+            complete=bool(self._keeping.seen.all()),
+            sha256=await self._keeping.sha256(self.have),
         )
 
 

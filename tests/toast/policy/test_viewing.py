@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toast.common.geometry import BLOCK_BYTES, Geometry
-from toast.policy.buffer import BufferDecision, Unlimited
+from toast.policy.buffer import BufferDecision, Limited, Unlimited
 from toast.policy.handover import HandOverSettings, OriginEstimate, Reason
 from toast.policy.lookahead import create_horizon
 from toast.policy.pickers import create_picker
@@ -19,12 +19,12 @@ DOWN = OriginEstimate(rtt_seconds=0.0, rate=1.0, up=False)
 
 
 class Full:
-    """A buffer that has no room."""
+    """A buffer that has no room but for what the server is sending, and would delete two pieces."""
 
     name = "full"
 
-    def decide(self, view, stored_bytes):
-        return BufferDecision(eject=np.empty(0, np.intp), suspend=True)
+    def decide(self, stock):
+        return BufferDecision(np.array([7, 8]), stock.closed, suspend=True)
 
 
 def policy(picker="in-order", *, buffer=None, horizon=None, **settings):
@@ -114,10 +114,19 @@ def test_a_faster_swarm_opens_a_wider_window():
     assert decider.decide(facts(down_rate=rate), all_blocks).window == 9
 
 
-def test_a_full_buffer_asks_peers_for_nothing_but_the_film_goes_on():
+def test_a_full_buffer_asks_nobody_for_anything_and_says_what_must_go():
     decision = policy(buffer=Full()).decide(facts(), all_blocks)
     assert decision.ranked == []
-    assert ordered(decision) == [(0, Reason.URGENT)]
+    assert decision.orders == []
+    assert decision.eject.tolist() == [7, 8]
+    assert not decision.view.missing.any()
+
+
+def test_a_limited_buffer_bounds_what_is_asked_of_peers_and_of_the_server():
+    slack = np.arange(PIECES, dtype=np.float64)
+    decision = policy("rarest-first", buffer=Limited(6)).decide(facts(slack=slack), all_blocks)
+    assert max(decision.ranked) < 6
+    assert all(order.piece < 6 for order in decision.orders)
 
 
 @pytest.mark.parametrize(("seeking", "reason"), [(False, Reason.STARTUP), (True, Reason.SEEK)])

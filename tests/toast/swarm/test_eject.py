@@ -129,6 +129,7 @@ async def test_an_ejected_piece_comes_back_from_the_server(join, tmp_path):
     ours.swarm.eject(numbers(5))
 
     ours.swarm.inject(5, piece(5))
+    ours.swarm.settle(now=1.0)
 
     await ours.told.until(lambda told: verified(told) == {5})
     await ours.close()
