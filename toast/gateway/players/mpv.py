@@ -7,6 +7,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any, Final
 
+from toast.common.waiting import wait_event
 from toast.gateway.players.base import Listener, Opening
 from toast.gateway.players.errors import MpvRefusal, PlayerError
 from toast.gateway.players.ipc import MpvConnection
@@ -103,10 +104,7 @@ class _Conversation:
             await self._loaded.wait()
             await self._add_subtitles(mpv)
             while True:
-                self._news.clear()
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_POLL_SECONDS):
-                        await self._news.wait()
+                await wait_event(self._news, _POLL_SECONDS)
                 await self._tell(mpv)
 
     async def _add_subtitles(self, mpv: MpvConnection) -> None:
@@ -118,12 +116,13 @@ class _Conversation:
                 self._listener.trouble(f"mpv cannot read the subtitles '{each.label}' ({refusal})")
 
     async def _tell(self, mpv: MpvConnection) -> None:
+        paused, rate = self._paused, self._rate
         try:
             seconds = await mpv.command("get_property", "time-pos")
         except MpvRefusal:
             return  # nothing is shown yet, or it is at its end
         if isinstance(seconds, int | float):
-            self._listener.position(max(0.0, seconds), paused=self._paused, rate=self._rate)
+            self._listener.position(max(0.0, seconds), paused=paused, rate=rate)
 
     def _on_event(self, event: dict[str, Any]) -> None:
         match event:
