@@ -24,6 +24,7 @@ _CONDITIONS: Final = (
     hdrs.IF_UNMODIFIED_SINCE,
 )
 _FIRST_BYTES: Final = 64 * 1024
+_MOST_TRIES: Final = 3
 _COPY_BYTES: Final = 256 * 1024
 
 
@@ -158,7 +159,7 @@ async def _send_part(
 
 async def _bytes_of(source: FilmSource, title: Title, at: int, stop: int) -> memoryview:
     """Some of a film's bytes, from `at` on."""
-    while True:
+    for _ in range(_MOST_TRIES):
         ready = source.ready(title, at, stop)
         if ready is None:
             ready = await source.fetch(title, at, stop)
@@ -167,3 +168,7 @@ async def _bytes_of(source: FilmSource, title: Title, at: int, stop: int) -> mem
             data = ready.file.read_now(ready.offset, ready.offset + ready.size)
         if data is not None:
             return data
+    # Memory keeps nothing, or the file system does not say what it keeps (RWF_NOWAIT).
+    ready = await source.fetch(title, at, stop, keep=True)
+    assert ready.view is not None
+    return ready.view

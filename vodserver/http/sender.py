@@ -6,6 +6,7 @@ the connection waits meanwhile.
 """
 
 import asyncio
+import errno
 import os
 import socket
 from collections.abc import Callable, Coroutine
@@ -16,6 +17,8 @@ from vodserver.store import Ready, Title
 
 __all__ = ["FilmSource", "Pacer", "Sending", "send_at_once"]
 
+_OF_DISK: Final = frozenset({errno.EIO, errno.EBADMSG, errno.EUCLEAN, errno.ESTALE})
+_MOST_FAULTS: Final = 4
 _MORE: Final = getattr(socket, "MSG_MORE", 0)
 
 
@@ -34,12 +37,22 @@ class FilmSource(Protocol):
         """What can be sent of bytes [at, end) without waiting, from `at` on; None if nothing."""
         ...
 
-    async def fetch(self, title: Title, at: int, end: int) -> Ready:
+    async def fetch(self, title: Title, at: int, end: int, *, keep: bool = False) -> Ready:
         """Wait for bytes [at, end), as far as one extent goes.
+
+        Args:
+            title: which film.
+            at: first byte.
+            end: one past the last.
+            keep: hand over the bytes themselves, whether they are in memory or not.
 
         Raises:
             ReadError: no replica holds what was written.
         """
+        ...
+
+    def note_fault(self, title: Title, at: int, disk: int, fault: str) -> None:
+        """The replica with byte `at` on this disk cannot be sent: do not offer it again."""
         ...
 
     def note_resident(self, disk: int, size: int) -> None:
@@ -86,11 +99,36 @@ def send_at_once(
         headed = sock.send(head, _MORE)
         if headed < len(head):
             return headed, 0
-        sent = os.sendfile(sock.fileno(), ready.file.fd, ready.offset, ready.size)
+        sent = _send_file(sock.fileno(), ready)
     except BlockingIOError:
+        return headed, 0
+    except ReadError as error:  # whoever goes on from here has another replica
+        source.note_fault(title, start, ready.disk, str(error))
         return headed, 0
     source.note_resident(ready.disk, sent)
     return headed, sent
+
+
+def _send_file(fd: int, ready: Ready) -> int:
+    """Send what the socket takes of a replica; how much that was.
+
+    Raises:
+        ReadError: the replica is at fault; no byte went.
+        BlockingIOError: the socket takes nothing now.
+        OSError: the connection is gone.
+    """
+    assert ready.file is not None
+    try:
+        sent = os.sendfile(fd, ready.file.fd, ready.offset, ready.size)
+    except OSError as error:
+        # No socket fails with these: memory lost the part meanwhile, and its disk could not read it
+        # again.
+        if error.errno not in _OF_DISK:
+            raise
+        raise ReadError(f"it cannot be read: {error.strerror}") from error
+    if sent == 0:
+        raise ReadError("it is shorter than it was written")
+    return sent
 
 
 class Sending:
@@ -139,6 +177,8 @@ class Sending:
         self._writer = False
         self._waiting: asyncio.Task[None] | None = None
         self._fetched: Ready | None = None
+        self._faults = 0
+        """Replicas that failed since a byte was sent."""
 
     def start(self) -> None:
         """Begin; `done` may be called before this returns."""
@@ -179,6 +219,9 @@ class Sending:
             self._send_head()
             if ready is not None:
                 self._send_part(ready)
+        except _ReplicaFault as error:
+            self._pass_over(error)
+            return
         except BlockingIOError:
             pass
         except (OSError, ReadError) as error:
@@ -213,13 +256,15 @@ class Sending:
 
     def _send_part(self, ready: Ready) -> None:
         if ready.file is not None:
-            sent = os.sendfile(self._fd, ready.file.fd, ready.offset, ready.size)
-            if sent == 0:
-                raise ReadError(f"a replica of '{self._title.id}' became shorter")
+            try:
+                sent = _send_file(self._fd, ready)
+            except ReadError as error:
+                raise _ReplicaFault(ready.disk, error) from error
         else:
             assert ready.view is not None
             sent = self._sock.send(ready.view)
         self._at += sent
+        self._faults = 0
         self._count(sent)
         if self._pacer is not None:
             self._leave -= sent
@@ -231,6 +276,22 @@ class Sending:
             self._fetched = Ready(None, 0, ready.size - sent, ready.disk, view)
         else:
             self._fetched = None
+
+    def _pass_over(self, fault: "_ReplicaFault") -> None:
+        """Go on with another replica, from the same byte; a film does not have many."""
+        self._faults += 1
+        if self._faults > _MOST_FAULTS:
+            self._finish(fault.error)
+            return
+        self._fetched = None
+        self._source.note_fault(self._title, self._at, fault.disk, str(fault.error))
+        self._pause()
+        # In its turn, and not from within: others wait for theirs.
+        self._wait_for(self._go_on())
+
+    async def _go_on(self) -> None:
+        self._waiting = None
+        self._go()
 
     def _pause(self) -> None:
         if self._writer:
@@ -261,3 +322,12 @@ class Sending:
             return
         self._waiting = None
         self._go()
+
+
+class _ReplicaFault(Exception):  # noqa: N818 - it is caught where it is raised
+    """One replica cannot be sent from."""
+
+    def __init__(self, disk: int, error: ReadError) -> None:
+        super().__init__(str(error))
+        self.disk = disk
+        self.error = error

@@ -87,6 +87,14 @@ class OpenFile:
             if address != _MAP_FAILED:
                 self._address = address
 
+    def reopen(self) -> int:
+        """A descriptor of the very same file, for reading it from front to back."""
+        try:
+            # By its name it may be another file by now.
+            return os.open(f"/proc/self/fd/{self.fd}", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return os.dup(self.fd)
+
     def is_gone(self) -> bool:
         """Whether the file was removed, replaced, cut or written to since it was opened.
 

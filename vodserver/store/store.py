@@ -247,17 +247,33 @@ class Store:
         extent, begin, stop = self._part(title, at, end)
         return self._resident.ready(title.folder, extent, begin, stop)
 
+    def note_fault(self, title: Title, at: int, disk: int, fault: str) -> None:
+        """The replica with byte `at` on this disk cannot be sent: it is bad."""
+        extent, _, _ = self._part(title, at, at + 1)
+        self._note_bad((title.folder, extent.number), disk, fault)
+
     def note_resident(self, disk: int, size: int, *, parts: int = 1) -> None:
         """Count bytes that were sent without asking the disk that they lie on."""
         self._array.note_resident(disk, parts, size)
 
-    async def fetch(self, title: Title, at: int, end: int, *, background: bool = False) -> Ready:
+    async def fetch(
+        self, title: Title, at: int, end: int, *, background: bool = False, keep: bool = False
+    ) -> Ready:
         """Wait for bytes [at, end) of a film, as far as one extent goes.
+
+        Args:
+            title: which film.
+            at: first byte.
+            end: one past the last.
+            background: behind those who want to watch.
+            keep: hand over the bytes themselves, whether they are in memory or not.
 
         Raises:
             ReadError: no replica of the extent holds what was written.
         """
         extent, begin, stop = self._part(title, at, end)
+        if keep:
+            return await self._fetch_bytes(title, extent, begin, stop, extent.disks)
         key = (title.folder, extent.number)
         good = [n for n in extent.disks if (*key, n) not in self._bad]
         fault = "none of its disks is there"

@@ -123,6 +123,11 @@ class RemoteStore:
         extent, begin, stop = self._part(title, at, end)
         return self._resident.ready(title.folder, extent, begin, stop)
 
+    def note_fault(self, title: Title, at: int, disk: int, fault: str) -> None:
+        """The replica with byte `at` on this disk cannot be sent: the main process looks at it."""
+        extent, _, _ = self._part(title, at, at + 1)
+        self._doubt((title.folder, extent.number), disk, fault)
+
     def note_resident(self, disk: int, size: int) -> None:
         """Count bytes that were sent without asking the disk that they lie on."""
         counts = self._sent.setdefault(disk, [0, 0])
@@ -135,8 +140,8 @@ class RemoteStore:
             sent, self._sent = self._sent, {}
             self._channel.tell("resident", disks=[[n, *counts] for n, counts in sent.items()])
 
-    async def fetch(self, title: Title, at: int, end: int) -> Ready:
-        """Wait for bytes [at, end) of a film, as far as one extent goes.
+    async def fetch(self, title: Title, at: int, end: int, *, keep: bool = False) -> Ready:
+        """Wait for bytes [at, end) of a film, as far as one extent goes; see `Store.fetch`.
 
         Raises:
             ReadError: no replica of the extent holds what was written, or the main process is gone.
@@ -145,9 +150,8 @@ class RemoteStore:
         where = {"title": title.id, "at": at, "end": at + stop - begin}
         for turn in range(_MOST_TRIES):
             # At the last, the bytes themselves: memory may be so short that nothing stays in it.
-            result, payload = await self._ask(
-                where | {"turn": turn, "bytes": turn + 1 == _MOST_TRIES}
-            )
+            as_bytes = keep or turn + 1 == _MOST_TRIES
+            result, payload = await self._ask(where | {"turn": turn, "bytes": as_bytes})
             disk = int(result["disk"])
             if payload:
                 return Ready(None, begin, len(payload), disk, memoryview(payload))

@@ -1,9 +1,12 @@
 """Films over a real socket: the right bytes of them, and honest refusals."""
 
 import asyncio
+import errno
 import hashlib
+import os
 import random
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +32,30 @@ async def test_the_whole_film_arrives(store, film, serving, connect, pristine):
     assert answer["Accept-Ranges"] == "bytes"
     assert answer["Content-Type"] == "video/mp4"
     assert "Content-Range" not in answer.headers
+
+
+@pytest.mark.parametrize("fast", [True, False])
+async def test_a_disk_that_fails_in_the_middle_of_an_answer_is_made_up_for(
+    home, serving, connect, monkeypatch, fast
+):
+    """Every extent on it fails when it is sent, and is noted as bad; the answer is whole."""
+    film = home.film.read_bytes()
+    real = os.sendfile
+
+    def sendfile(fd, file, offset, count):
+        if Path(f"/proc/self/fd/{file}").readlink().is_relative_to(home.disks[1]):
+            raise OSError(errno.EIO, "Input/output error")
+        return real(fd, file, offset, count)
+
+    monkeypatch.setattr(os, "sendfile", sendfile)
+    with home.open() as store:
+        client = await connect(await serving(store, chunk_bytes=50_000))
+        for _ in range(3):
+            span = [f"Range: bytes=0-{len(film) - 1}"] if fast else []
+            assert (await client.ask(CONTENT, *span)).body == film
+        bad = store.bad_replicas()
+        assert bad
+        assert {number for _, _, number in bad} == {1}
 
 
 async def test_random_ranges_over_one_connection_are_the_film_s_slices(

@@ -1,15 +1,18 @@
 """Films into real sockets: slow readers, resets, waits, faults, and an end in every state."""
 
 import asyncio
+import errno
 import hashlib
 import os
 import socket
 import struct
+from types import SimpleNamespace
 
 import pytest
 import uvloop
 
 from vodserver.errors import DiskError, ReadError
+from vodserver.http import sender
 from vodserver.http.sender import Sending
 from vodserver.store import Ready
 from vodserver.store.files import OpenFile
@@ -33,12 +36,17 @@ class Film:
         self.gate.set()
         self.fetched = []
         self.resident = 0
+        self.faults = []
+        self.bad = None
+        self.failing = set()
         self.asked = asyncio.Event()
         self.id = "film"
 
     def _part(self, at, end):
         if self.views:
             return Ready(None, at, end - at, 3, memoryview(DATA)[at:end])
+        if self.bad is not None and at // CHUNK in self.failing:
+            return Ready(self.bad, at, end - at, 7)
         return Ready(self.file, at, end - at, 3)
 
     def ready(self, title, at, end):
@@ -52,6 +60,10 @@ class Film:
             raise self.fault
         self.misses.discard(at // CHUNK)
         return self._part(at, end)
+
+    def note_fault(self, title, at, disk, fault):
+        self.faults.append((at, disk, fault))
+        self.failing.discard(at // CHUNK)
 
     def note_resident(self, disk, size):
         self.resident += size
@@ -256,6 +268,76 @@ def test_a_replica_that_is_cut_while_it_is_sent_ends_it(run):
         assert not line.has_writer()
 
     run(test)
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.EBADMSG, errno.EUCLEAN, errno.ESTALE])
+@pytest.mark.parametrize("where", [0, 3, SIZE // CHUNK])
+def test_what_one_disk_cannot_read_comes_from_another(run, monkeypatch, tmp_path, code, where):
+    """Memory lost a part between the look and the sending: the client does not notice."""
+    (tmp_path / "bad").write_bytes(bytes(SIZE))
+    bad = OpenFile(tmp_path / "bad")
+    break_file(monkeypatch, bad, code)
+
+    async def test(line):
+        film = line.film
+        film.failing = {where}
+        film.bad = bad
+        line.send()
+        assert await line.take(len(HEAD) + SIZE) == HEAD + DATA
+        assert await line.wait() is None
+        assert line.counted == len(HEAD) + SIZE
+        ((at, disk, fault),) = film.faults
+        assert (at // CHUNK, disk) == (where, 7)
+        assert os.strerror(code) in fault
+
+    run(test)
+
+
+def test_what_no_disk_can_read_ends_it(run, monkeypatch):
+    async def test(line):
+        break_file(monkeypatch, line.film.file, errno.EIO)
+        line.send()
+        error = await line.wait()
+        assert isinstance(error, ReadError)
+        assert len(line.film.faults) == sender._MOST_FAULTS
+        assert not line.has_writer()
+
+    run(test)
+
+
+def test_an_answer_in_one_go_leaves_what_cannot_be_read_to_whoever_goes_on(run, monkeypatch):
+    async def test(line):
+        line.sending = SimpleNamespace(cancel=lambda: None)
+        film = line.film
+        break_file(monkeypatch, film.file, errno.EIO)
+        went = sender.send_at_once(film, film, 5, 100, sock=line.here, head=HEAD)
+        assert went == (len(HEAD), 0)
+        assert film.faults == [(5, 3, f"it cannot be read: {os.strerror(errno.EIO)}")]
+
+    run(test)
+
+
+def test_a_connection_that_fails_is_no_fault_of_a_disk(run):
+    async def test(line):
+        line.there.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        line.there.close()
+        line.send()
+        assert isinstance(await line.wait(), ConnectionError)
+        assert line.film.faults == []
+
+    run(test)
+
+
+def break_file(monkeypatch, broken, code):
+    """Have the kernel unable to read a file when it is sent."""
+    real = os.sendfile
+
+    def sendfile(fd, file, offset, count):
+        if file == broken.fd:
+            raise OSError(code, os.strerror(code))
+        return real(fd, file, offset, count)
+
+    monkeypatch.setattr(os, "sendfile", sendfile)
 
 
 def test_a_pacer_that_fails_ends_it(run):

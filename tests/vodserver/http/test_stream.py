@@ -19,6 +19,7 @@ from vodserver.http.metrics import HttpCounts
 from vodserver.http.pacing import Pace
 from vodserver.http.stream import SendLimit, SharedCap, Streams, check_settings, rate_asked_for
 from vodserver.settings import ServeSettings
+from vodserver.store.files import OpenFile
 
 STREAM = "/titles/clock/stream"
 SECRET = b"a secret of sufficient length"
@@ -347,6 +348,14 @@ async def test_secrets_are_read_again_when_told(store, serving, connect, secrets
     assert (await client.ask(fresh)).status == 200
 
 
+@pytest.fixture(params=["tells", "says nothing"])
+def file_system(request, monkeypatch):
+    """One that says what it has in memory (RWF_NOWAIT), and one that does not."""
+    if request.param != "tells":
+        monkeypatch.setattr(OpenFile, "read_now", lambda *_: None)
+
+
+@pytest.mark.usefixtures("file_system")
 async def test_films_go_out_over_tls_as_they_are(store, film, serving, keys):  # noqa: F811
     certificate, key = keys["one"]
     server = await serving(store, tls_cert=certificate, tls_key=key)

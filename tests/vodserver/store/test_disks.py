@@ -95,6 +95,20 @@ def test_an_empty_file_has_nothing_in_memory(tmp_path):
     assert not OpenFile(tmp_path / "empty").in_memory(0, 1)
 
 
+def test_a_file_that_is_opened_again_is_the_same_whatever_its_name_means_now(tmp_path):
+    path = tmp_path / "replica"
+    path.write_bytes(b"old")
+    file = OpenFile(path)
+    path.with_name("new").write_bytes(b"new")
+    path.with_name("new").replace(path)
+    again = file.reopen()
+    try:
+        assert os.read(again, 10) == b"old"
+        assert again != file.fd
+    finally:
+        os.close(again)
+
+
 def test_files_are_closed_when_nobody_holds_them(disk, folder):
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(50):

@@ -48,6 +48,31 @@ async def test_a_whole_film_by_way_of_the_main_process_is_the_film(home, staff, 
         assert at.remote.titles() == store.titles()
 
 
+async def test_what_could_not_be_sent_is_looked_at_by_the_main_process(home, staff):
+    """It is not offered meanwhile, and again when it was found to be good."""
+    with home.open() as store:
+        at = await staff(store)
+        title = at.remote.title("clock")
+        disk = title.extents[0].disks[0]
+
+        at.remote.note_fault(title, 7, disk, "it cannot be read")
+        assert (title.folder, 0, disk) in at.remote._resident.bad
+        async with asyncio.timeout(5):
+            while at.remote._resident.bad:  # noqa: ASYNC110 - the answer comes over a socket
+                await asyncio.sleep(0.005)
+        assert store.bad_replicas() == set()
+
+
+async def test_bytes_that_are_to_be_handed_over_are(home, staff, film):
+    """Where memory cannot be asked whether it has them."""
+    with home.open() as store:
+        at = await staff(store)
+        title = at.remote.title("clock")
+        for source in (store, at.remote):
+            ready = await source.fetch(title, 100, 5000, keep=True)
+            assert bytes(ready.view) == film[100:5000]
+
+
 async def test_block_hashes_are_read_here_and_bad_ones_told_of(home, staff):
     path = blocks_path(home.path, home.title.folder)
     hashes = path.read_bytes()
