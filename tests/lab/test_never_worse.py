@@ -17,11 +17,9 @@ import pytest
 from experiments.adversaries import Crowd, Poisoner, SharedFilm
 from experiments.watching import PacedReader, Watched
 from toast.gateway import Gateway
-from toast.origin import OriginClient
-from toast.policy.neighbours import create_neighbours
 from toast.swarm import SessionSettings, SwarmSession
-from toast.viewer import FilmReader, Viewer, ViewerSettings
-from toast.viewer.neighbourhood import Neighbourhood
+from toast.viewer import FilmReader, Source, ViewerSettings, assemble_viewer
+from toast.viewer.attendance import Pace
 from tracker.http import serve_tracker
 from tracker.settings import TrackerSettings
 
@@ -75,7 +73,6 @@ class Cinema:
 
     @contextlib.asynccontextmanager
     async def viewer(self, folder, neighbours, tracker):
-        rng = np.random.default_rng(1)
         async with contextlib.AsyncExitStack() as stack:
             host = next(_HOSTS)
             session = SwarmSession(SessionSettings(listen_host=host))
@@ -87,28 +84,12 @@ class Cinema:
                     auto_decompress=False,
                 )
             )
-            metainfo = self.metainfo
-            yield Viewer(
-                metainfo,
+            yield assemble_viewer(
+                Source(self.metainfo, (self.origin,), (tracker,)),
+                settings=ViewerSettings(folder=folder, neighbours=neighbours, pace=Pace.READERS),
                 session=session,
-                origin=OriginClient(
-                    http,
-                    (self.origin,),
-                    film_bytes=metainfo.geometry.film_bytes,
-                    clock=self.clock,
-                ),
-                neighbourhood=Neighbourhood(
-                    session,
-                    http=http,
-                    trackers=(tracker,),
-                    info_hash=metainfo.info_hash,
-                    policy=create_neighbours(neighbours),
-                    rng=rng,
-                    clock=self.clock,
-                ),
-                settings=ViewerSettings(folder=folder),
-                rng=rng,
-                clock=self.clock,
+                http=http,
+                rng=np.random.default_rng(1),
             )
 
     async def hostile(self, folder, conducts, *, neighbours="ahead", churn=None) -> Outcome:
@@ -142,11 +123,13 @@ class Cinema:
                 viewer.stop()
                 await running
             report = await viewer.report()
+            banned = viewer._session.banned_hosts
             return Outcome(
                 watched,
                 report,
+                banned=set(banned),
                 poisoners={
-                    p.address
+                    p.address[0]
                     for p in crowd.peers
                     if isinstance(p.conduct, Poisoner) and p.conduct.poisoned
                 },

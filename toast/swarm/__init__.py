@@ -9,10 +9,11 @@ from toast.swarm.errors import MetainfoError, SwarmError
 from toast.swarm.film import Block, Counters, FilmSwarm, Neighbour, Snapshot, SwarmEvents
 from toast.swarm.layout import Layout
 from toast.swarm.metainfo import Metainfo, parse_metainfo
-from toast.swarm.session import SessionSettings, SwarmSession
+from toast.swarm.session import ANY_HOST, SessionSettings, SwarmSession, Utp
 from toast.swarm.storage import FilmFile
 
 __all__ = [
+    "ANY_HOST",
     "Announcer",
     "Block",
     "Counters",
@@ -28,5 +29,6 @@ __all__ = [
     "SwarmError",
     "SwarmEvents",
     "SwarmSession",
+    "Utp",
     "parse_metainfo",
 ]

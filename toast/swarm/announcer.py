@@ -5,7 +5,9 @@ operator's seed begin with -TV. A tracker that knows the `playhead` parameter an
 playheads of others; any other tracker ignores it. Compact answers (BEP 23, BEP 7) are read too.
 """
 
+import asyncio
 import ipaddress
+import socket
 import struct
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +24,7 @@ __all__ = ["Announcement", "Announcer", "Peer"]
 
 _MAX_ANSWER_BYTES = 256 * 1024
 _MAX_PEERS = 500
+_LOOKUP_SECONDS = 3.0
 _TIMEOUT = aiohttp.ClientTimeout(total=10.0, connect=3.0)
 _DEFAULT_INTERVAL, _LEAST_INTERVAL, _MOST_INTERVAL = 60.0, 2.0, 1800.0
 
@@ -55,19 +58,31 @@ class Announcement:
 class Announcer:
     """Announces one film to one HTTP tracker.
 
+    A tracker knows us by the address that we call from. To be known under an IPv4 and an IPv6 one,
+    announce over each (BEP 7).
+
     Args:
         http: the session to use; the caller closes it.
         url: the announce URL.
         info_hash: 20 bytes.
         peer_id: 20 bytes.
         port: where peers can reach us.
+        family: call over this one alone; None: whichever answers first.
     """
 
     def __init__(
-        self, http: aiohttp.ClientSession, url: str, *, info_hash: bytes, peer_id: bytes, port: int
+        self,
+        http: aiohttp.ClientSession,
+        url: str,
+        *,
+        info_hash: bytes,
+        peer_id: bytes,
+        port: int,
+        family: socket.AddressFamily | None = None,
     ) -> None:
         self._http = http
         self._url = url
+        self._family = family
         self._fixed = (
             f"info_hash={quote(info_hash, safe='')}&peer_id={quote(peer_id, safe='')}&port={port}"
         )
@@ -99,7 +114,11 @@ class Announcer:
         url = f"{self._url}{'&' if '?' in self._url else '?'}{query}"
         try:
             # aiohttp would decode and re-encode the hash's bytes: hand it over as it is.
-            async with self._http.get(URL(url, encoded=True), timeout=_TIMEOUT) as answer:
+            target = URL(url, encoded=True)
+            where: dict[str, Any] = {}
+            if self._family is not None:
+                target, where = await _by_family(target, self._family)
+            async with self._http.get(target, timeout=_TIMEOUT, **where) as answer:
                 body = await answer.content.read(_MAX_ANSWER_BYTES + 1)
                 while len(body) <= _MAX_ANSWER_BYTES and (
                     more := await answer.content.read(_MAX_ANSWER_BYTES + 1 - len(body))
@@ -111,6 +130,24 @@ class Announcer:
         if len(body) > _MAX_ANSWER_BYTES:
             raise SwarmError(f"tracker {self._url} sends more than any answer has")
         return parse_answer(body, url=self._url)
+
+
+async def _by_family(url: URL, family: socket.AddressFamily) -> tuple[URL, dict[str, Any]]:
+    """The same URL at an address of this family, and what a request for it needs besides.
+
+    Raises:
+        OSError: it has none.
+    """
+    host = url.raw_host or ""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(_LOOKUP_SECONDS):
+        found = await loop.getaddrinfo(
+            host, url.port, family=family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
+        )
+    named: dict[str, Any] = {"headers": {"Host": url.raw_authority}}
+    if url.scheme == "https":
+        named["server_hostname"] = host
+    return url.with_host(str(found[0][4][0])), named
 
 
 def parse_answer(body: bytes, *, url: str = "tracker") -> Announcement:

@@ -25,6 +25,7 @@ _REQUESTED, _FINISHED = 1, 3
 _FLAGS = lt.torrent_flags
 OPERATOR_PREFIX = b"-TV"
 """How the peer ids of the operator's seed begin; viewers' begin with -TO."""
+_BANNED_ERRORS = frozenset({91, 93})  # peer_banned, too_many_corrupt_pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,10 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A connected peer. Rates in payload bytes per second; `pieces` is bool[pieces]."""
+    """A connected peer. Rates in payload bytes per second; `pieces` is bool[pieces].
+
+    `received_bytes` of payload came from it since it connected; `requests` are with it now.
+    """
 
     address: Address
     operator: bool
@@ -50,6 +54,7 @@ class Neighbour:
     choking_us: bool
     pieces: NDArray[np.bool_]
     received_bytes: int = 0
+    requests: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +166,7 @@ class FilmSwarm:
         self._asked: dict[Address, None] = {}  # to connect to, and not left since
         self._udp_trackers: list[str] = []
         self._banned: list[Address] = []
+        self._departed: set[Address] = set()
         self._checked = False
         self._too_early: list[tuple[int, bytes]] = []
         self._reads: list[int] = []
@@ -189,15 +195,15 @@ class FilmSwarm:
         # running torrent opens connections once a second.
         params.flags = (
             _FLAGS.paused
-            | _FLAGS.disable_pex
             | _FLAGS.override_trackers
             | _FLAGS.override_web_seeds
             | _FLAGS.duplicate_is_error
+            | _FLAGS.apply_ip_filter
         )
         if self._sequential:
             params.flags |= _FLAGS.sequential_download
-        if not self._session.settings.discovery:
-            params.flags |= _FLAGS.disable_dht | _FLAGS.disable_lsd
+        if not (self._metainfo.discoverable and self._session.discover()):
+            params.flags |= _FLAGS.disable_dht | _FLAGS.disable_lsd | _FLAGS.disable_pex
         params.trackers = self._udp_trackers
         params.url_seeds = []  # when to use the server is our decision, never libtorrent's
         params.piece_priorities = self._steering.priorities.tolist()
@@ -218,6 +224,21 @@ class FilmSwarm:
         """Connect to a peer, within a second."""
         self._asked[address] = None
         self._handle.connect_peer(address)
+
+    def hang_up(self, address: Address) -> None:
+        """Disconnect a peer: what was asked of it can be asked of others."""
+        self._asked.pop(address, None)
+        self._session.hang_up(address[0])
+
+    @property
+    def banned_hosts(self) -> frozenset[str]:
+        """Hosts that have sent wrong blocks, of this film or another."""
+        return self._session.banned_hosts
+
+    def departed(self) -> frozenset[Address]:
+        """Who has left, or could not be reached, since the last time that this was asked."""
+        departed, self._departed = frozenset(self._departed), set()
+        return departed
 
     def eject(self, pieces: NDArray[np.intp]) -> None:
         """Delete pieces, to make room. Only where each piece is a file of its own.
@@ -388,11 +409,21 @@ class FilmSwarm:
     def _on_peer(self, alert: Any) -> None:
         address = (str(alert.endpoint[0]), int(alert.endpoint[1]))
         if isinstance(alert, lt.peer_ban_alert):
-            self._banned.append(address)
+            self._ban(address)
             return
         if isinstance(alert, lt.peer_disconnected_alert):
             self._asked.pop(address, None)
+            self._departed.add(address)
+            # Whom it finds out by comparing blocks it bans without saying so.
+            if alert.error.value() in _BANNED_ERRORS and _is_its_own(alert.error):
+                self._ban(address)
         self._events.neighbours_changed()
+
+    def _ban(self, address: Address) -> None:
+        """Wrong blocks came from there. A liar can call from any port: its host is banned."""
+        if address not in self._banned:
+            self._banned.append(address)
+            self._session.ban(address[0])
 
     def _failed(self, alert: Any) -> None:
         if isinstance(alert, lt.file_error_alert) and self._is_ejected(alert.filename()):
@@ -459,6 +490,12 @@ class FilmSwarm:
                     choking_us=bool(peer.flags & lt.peer_info.remote_choked),
                     pieces=pieces,
                     received_bytes=int(peer.total_download),
+                    requests=int(peer.download_queue_length),
                 )
             )
         return neighbours
+
+
+def _is_its_own(error: Any) -> bool:
+    """Whether the number of an error is libtorrent's, and not the system's."""
+    return str(error.category().name()) == "libtorrent"

@@ -35,6 +35,8 @@ class Metainfo:
         info: libtorrent's own parsed form.
         block_hashes: where the hashes of single blocks are, if the .torrent says so.
         torrent: the .torrent itself.
+        discoverable: whether its peers may be looked for beyond its trackers: it is not private
+            (BEP 27), and not of a VoD server of ours, whose tracker knows better who has what.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Metainfo:
     info: Any
     block_hashes: "BlockHashes | None" = None
     torrent: bytes = field(default=b"", repr=False)
+    discoverable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,7 @@ def parse_metainfo(data: bytes) -> Metainfo:
         trackers=tuple(tracker.url for tracker in info.trackers()),
         timemap=timemap,
         info=info,
+        discoverable=not info.priv() and b"toast" not in top,
         block_hashes=_block_hashes(top.get(b"block hashes"), geometry.pieces),
         torrent=data,
     )

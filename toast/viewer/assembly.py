@@ -45,7 +45,8 @@ def assemble_viewer(
     Raises:
         ViewerError: nobody is named who could have the film.
     """
-    if not source.origins and not source.trackers:
+    findable = source.metainfo.discoverable and session.settings.discovers
+    if not (source.origins or source.trackers or findable):
         raise ViewerError("this film names neither a VoD server nor a tracker: use --origin")
     loop = asyncio.get_running_loop()
     metainfo = source.metainfo

@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import math
+import socket
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -13,7 +15,9 @@ import numpy as np
 
 from toast.common.waiting import wait_event
 from toast.policy.neighbours import Candidate, Neighbours
-from toast.swarm import Announcer, FilmSwarm, Peer, SwarmError, SwarmSession
+from toast.policy.patience import Patience, Showing
+from toast.swarm import ANY_HOST, Announcer, FilmSwarm, Peer, Snapshot, SwarmError, SwarmSession
+from toast.swarm.announcer import Announcement
 
 __all__ = ["Neighbourhood", "Watching"]
 
@@ -24,6 +28,7 @@ _FRESH_SECONDS = 90.0
 _MOST_KNOWN = 1000
 _STOP_SECONDS = 1.0
 _CONNECT_SECONDS = 2.5
+_EAGER_SECONDS = 0.4
 
 
 class Watching(Protocol):
@@ -40,6 +45,10 @@ class Watching(Protocol):
     @property
     def need_seconds(self) -> float:
         """How far ahead of us someone must watch to have in time what we will need."""
+
+    @property
+    def film_rate(self) -> float:
+        """Bytes of film per second."""
 
     def left_bytes(self) -> int:
         """Bytes of the film that are missing."""
@@ -81,14 +90,28 @@ class Neighbourhood:
         self._other_trackers = [
             url for url in trackers if urlsplit(url).scheme not in {"http", "https"}
         ]
+        # On a machine with IPv4 and IPv6, a tracker is told of both.
+        both = session.settings.listen_host == ANY_HOST
         self._announcers = [
-            Announcer(http, url, info_hash=info_hash, peer_id=session.peer_id, port=session.port)
+            tuple(
+                Announcer(
+                    http,
+                    url,
+                    info_hash=info_hash,
+                    peer_id=session.peer_id,
+                    port=session.port,
+                    family=family,
+                )
+                for family in ((socket.AF_INET, socket.AF_INET6) if both else (None,))
+            )
             for url in trackers
             if url not in self._other_trackers
         ]
+        self._telling: set[asyncio.Task[None]] = set()
         self._known: dict[tuple[str, int], tuple[Peer, float]] = {}
         self._tried: dict[tuple[str, int], float] = {}
         self._connected: set[tuple[str, int]] = set()
+        self._patience_with = Patience()
         self._wake = asyncio.Event()
         self._patience = patience_seconds
         self._patience_with_peers = _FRESH_SECONDS
@@ -105,10 +128,11 @@ class Neighbourhood:
         now = self._clock()
         if self._announcers and now < self._hope_until:
             return 0.0
+        reliable = self._connected - self._patience_with.weak
         leads = [
             peer.playhead + now - seen - own_position
             for address, (peer, seen) in self._known.items()
-            if address in self._connected and peer.playhead is not None and not peer.operator
+            if address in reliable and peer.playhead is not None and not peer.operator
         ]
         return max((lead for lead in leads if lead > 0), default=math.inf)
 
@@ -137,6 +161,8 @@ class Neighbourhood:
                     next_announce = self._clock() + await self._announce_all(watching, event="")
         finally:
             announcing.cancel()
+            for telling in self._telling:
+                telling.cancel()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_STOP_SECONDS):
                     await self._announce_all(watching, event="stopped")
@@ -146,18 +172,9 @@ class Neighbourhood:
         sent, received = watching.transferred()
         position = watching.own_position if watching.is_announcing_playhead else None
         self._announced_at = self._clock()
+        facts = _AnnounceFacts(sent, received, watching.left_bytes(), position, event)
         answers = await asyncio.gather(
-            *(
-                announcer.announce(
-                    uploaded=sent,
-                    downloaded=received,
-                    left=watching.left_bytes(),
-                    playhead=position,
-                    event=event,
-                )
-                for announcer in self._announcers
-            ),
-            return_exceptions=True,
+            *(self._announce(pair, facts) for pair in self._announcers), return_exceptions=True
         )
         waits = [60.0] if not self._announcers else []
         failures: list[str] = []
@@ -168,32 +185,65 @@ class Neighbourhood:
             elif isinstance(answer, BaseException):
                 raise answer
             else:
-                now = self._clock()
-                self._patience_with_peers = max(_FRESH_SECONDS, 2 * answer.interval)
-                self._known.update({peer.address: (peer, now) for peer in answer.peers})
-                waits.append(answer.interval)
+                waits.append(self._learn(answer))
         self.last_error = failures[0] if failures else None
         return min(waits)
+
+    async def _announce(self, pair: tuple[Announcer, ...], facts: "_AnnounceFacts") -> Announcement:
+        """Tell one tracker, over the first kind of address that it can be reached by.
+
+        Raises:
+            SwarmError: it cannot be told.
+        """
+        first, *others = pair
+        try:
+            answer = await facts.tell(first)
+        except SwarmError:
+            if not others:
+                raise
+            return await facts.tell(others[0])
+        for other in others:
+            telling = asyncio.create_task(self._announce_besides(other, facts))
+            self._telling.add(telling)
+            telling.add_done_callback(self._telling.discard)
+            if facts.event == "stopped":
+                await telling
+        return answer
+
+    async def _announce_besides(self, announcer: Announcer, facts: "_AnnounceFacts") -> None:
+        """Over the other kind of address too: most machines, or trackers, have only one."""
+        with contextlib.suppress(SwarmError):
+            self._learn(await facts.tell(announcer))
+            self._wake.set()
+
+    def _learn(self, answer: Announcement) -> float:
+        """Remember whom a tracker named; returns seconds until it wants to hear from us."""
+        now = self._clock()
+        self._patience_with_peers = max(_FRESH_SECONDS, 2 * answer.interval)
+        self._known.update({peer.address: (peer, now) for peer in answer.peers})
+        return answer.interval
 
     def _choose(self, watching: Watching, swarm: FilmSwarm) -> tuple[tuple[str, int], ...]:
         now = self._clock()
         self._forget(now)
         snapshot = swarm.snapshot()
         self._connected = {neighbour.address for neighbour in snapshot.neighbours}
-        connecting = {
-            address
+        self._part(snapshot, watching, swarm, now)
+        for address in swarm.departed() & self._tried.keys():
+            # It hung up, or there is nobody: that is known at once, and not after a while.
+            self._tried[address] = min(self._tried[address], now - _CONNECT_SECONDS)
+        waiting = {
+            address: now - since
             for address, since in self._tried.items()
             if now - since < _CONNECT_SECONDS and address not in self._connected
         }
-        failed = {
-            address
-            for address, since in self._tried.items()
-            if _CONNECT_SECONDS <= now - since < _RETRY_SECONDS and address not in self._connected
-        }
+        # Who has not answered after a moment is waited for, but not relied on.
+        connecting = {address for address, age in waiting.items() if age < _EAGER_SECONDS}
+        out = self._out_of_question(swarm.banned_hosts, now)
         candidates = [
             self._candidate(peer, now - seen)
             for peer, seen in self._known.values()
-            if peer.address not in failed
+            if peer.address not in out and peer.address not in waiting.keys() - connecting
         ]
         for peer in (peer for peer, _ in self._known.values() if peer.operator):
             swarm.note_operator(peer.address)
@@ -206,11 +256,38 @@ class Neighbourhood:
             self._rng,
         )
         self._tried.update(dict.fromkeys(choice.connect, now))
-        latest = max(
-            (self._tried[address] for address in (*connecting, *choice.connect)), default=0
-        )
+        latest = max((self._tried[address] for address in (*waiting, *choice.connect)), default=0)
         self._hope_until = latest + _CONNECT_SECONDS if latest else now
         return choice.connect
+
+    def _part(self, snapshot: Snapshot, watching: Watching, swarm: FilmSwarm, now: float) -> None:
+        """Hang up on those who were asked for long and have said nothing."""
+        showing = [
+            (
+                neighbour.address,
+                Showing(neighbour.received_bytes, neighbour.requests > 0, neighbour.choking_us),
+            )
+            for neighbour in snapshot.neighbours
+        ]
+        for address in self._patience_with.observe(now, showing, watching.film_rate):
+            swarm.hang_up(address)
+            self._connected.discard(address)
+
+    def _out_of_question(self, banned_hosts: frozenset[str], now: float) -> set[tuple[str, int]]:
+        """Whom the policy must not choose: liars, the silent, the weak, and who is not there."""
+        failed = {
+            address
+            for address, since in self._tried.items()
+            if _CONNECT_SECONDS <= now - since < _RETRY_SECONDS and address not in self._connected
+        }
+        weak = self._patience_with.weak
+        return failed | {
+            address
+            for address in self._known
+            if address[0] in banned_hosts
+            or address in weak
+            or self._patience_with.is_shunned(address, now)
+        }
 
     def _forget(self, now: float) -> None:
         """Drop whom no tracker has named for long: a tracker may name new ones for ever."""
@@ -233,4 +310,24 @@ class Neighbourhood:
             position=None if peer.playhead is None else peer.playhead + age,
             complete=peer.complete,
             operator=peer.operator,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _AnnounceFacts:
+    """What one round of announces tells."""
+
+    uploaded: int
+    downloaded: int
+    left: int
+    playhead: float | None
+    event: str
+
+    async def tell(self, announcer: Announcer) -> Announcement:
+        return await announcer.announce(
+            uploaded=self.uploaded,
+            downloaded=self.downloaded,
+            left=self.left,
+            playhead=self.playhead,
+            event=self.event,
         )

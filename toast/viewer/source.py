@@ -197,7 +197,10 @@ async def _metadata_from_peers(
 
     params.save_path = "."  # nothing is stored: the torrent goes before it has a file
     params.trackers = []
-    params.flags |= lt.torrent_flags.disable_pex | lt.torrent_flags.upload_mode
+    params.flags |= lt.torrent_flags.upload_mode
+    if not session.discover():
+        flags = lt.torrent_flags
+        params.flags |= flags.disable_pex | flags.disable_dht | flags.disable_lsd
     params.flags &= ~(lt.torrent_flags.auto_managed | lt.torrent_flags.paused)
     handle = session.native.add_torrent(params)
     session.register(handle, Listener())

@@ -432,6 +432,11 @@ class Viewer:
         """How far ahead of us someone must watch to have in time what we will need."""
         return self._policy.need_seconds
 
+    @property
+    def film_rate(self) -> float:
+        """Bytes of film per second; a guess while its times are not known."""
+        return _PROVISIONAL_RATE if self.timemap is None else self.timemap.bit_rate
+
     def left_bytes(self) -> int:
         """Bytes of the film that are missing, for the tracker."""
         missing = int(np.count_nonzero(~self.have))

@@ -10,7 +10,7 @@ import pytest
 
 from tests.toast.swarm.world import make_torrent, random_film
 from toast.swarm import SessionSettings, SwarmError, SwarmSession
-from toast.swarm.session import _native_settings
+from toast.swarm.session import _native_settings, _ports
 
 HOST = "127.42.0.1"
 

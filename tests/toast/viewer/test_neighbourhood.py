@@ -27,6 +27,17 @@ class FakeSwarm:
         self.operators = set()
         self.udp = []
         self.changed = asyncio.Event()
+        self.banned_hosts = frozenset()
+        self.left = set()
+        self.hung_up_on = []
+        self.showing = {}
+
+    def departed(self):
+        departed, self.left = frozenset(self.left), set()
+        return departed
+
+    def hang_up(self, address):
+        self.hung_up_on.append(address)
 
     def start(self, addresses=()):
         self.started_with = tuple(addresses)
@@ -54,6 +65,7 @@ class FakeSwarm:
                     queued_bytes=0,
                     choking_us=False,
                     pieces=np.ones(PIECES, dtype=np.bool_),
+                    **self.showing.get(address, {}),
                 )
                 for address in self.connected
             ),
@@ -72,6 +84,7 @@ class Watching:
     own_position = 12.5
     is_announcing_playhead = True
     need_seconds = 3.0
+    film_rate = 1000.0
 
     def left_bytes(self):
         return 1234
