@@ -4,13 +4,14 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import click
 
-from toast.cli.foreground import listen_address
+from toast.cli.network import NetworkOptions, network_options
 from toast.common.cli import RATE, SECONDS, SIZE, print_json
 from toast.common.errors import UsageError
 from toast.common.units import parse_bytes, parse_rate, parse_seconds
@@ -23,7 +24,6 @@ __all__ = ["daemon", "state_option"]
 
 _RULES = RuleSettings()
 _DAEMON = DaemonSettings(state=Path())
-_SESSION = SessionSettings()
 _CONNECTIONS = 200
 
 _READERS: Mapping[str, Callable[[str], float]] = {
@@ -63,13 +63,7 @@ state_option = click.option(
     show_default=True,
     help="Port of page and API; 0 takes any free one.",
 )
-@click.option(
-    "--listen",
-    default=_SESSION.listen_host,
-    show_default=True,
-    metavar="IP[:PORT]",
-    help="Where other viewers reach us.",
-)
+@network_options
 @click.option("--upload", "upload_rate", type=RATE, help="Most to send to others, as 2Mbps.")
 @click.option("--download", "download_rate", type=RATE, help="Most to take from others.")
 @click.option("--upload-day", "upload_day_bytes", type=SIZE, help="Most to send in a day, as 20GB.")
@@ -99,6 +93,9 @@ def daemon(
     host: str,
     port: int,
     listen: str,
+    utp: str,
+    port_mapping: bool,
+    discovery: bool,
     systemd_unit: str | None,
     as_json: bool,
     **rules: Any,
@@ -121,9 +118,11 @@ def daemon(
     for name in ("upload_day_bytes", "origin_day_bytes", "disk_bytes"):
         if name in given:
             given[name] = round(given[name])
-    address, peers_port = listen_address(listen)
+    network = NetworkOptions.parse(
+        listen=listen, utp=utp, port_mapping=port_mapping, discovery=discovery
+    )
     settings = DaemonSettings(state=state.absolute(), films=films, host=host, port=port)
-    session = SessionSettings(listen_host=address, listen_port=peers_port, connections=_CONNECTIONS)
+    session = SessionSettings(**asdict(network), connections=_CONNECTIONS)
     return asyncio.run(_serve(Service(settings, session, given), as_json))
 
 

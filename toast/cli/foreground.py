@@ -2,11 +2,10 @@
 
 import asyncio
 import contextlib
-import ipaddress
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from toast.cli.amounts import BUFFER
 from toast.cli.display import Display
+from toast.cli.network import NetworkOptions, network_options
 from toast.common.cli import RATE, SECONDS
 from toast.common.errors import UsageError
 from toast.gateway import Gateway
@@ -37,14 +37,12 @@ from toast.viewer import (
 __all__ = [
     "GATEWAY_PORT",
     "Request",
-    "listen_address",
     "make_request",
     "run_viewing",
     "shared_options",
 ]
 
 _DEFAULTS = ViewerSettings()
-_SESSION = SessionSettings()
 _LAST_READS_SECONDS = 5.0
 
 
@@ -69,26 +67,9 @@ GATEWAY_PORT: Final = click.option(
 )
 
 
-def listen_address(text: str) -> tuple[str, int]:
-    """`1.2.3.4`, `1.2.3.4:6881`, `::1` or `[::1]:6881`."""
-    host, port = text, "0"
-    if text.startswith("["):
-        host, _, rest = text[1:].partition("]")
-        port = rest.removeprefix(":") or "0"
-    elif text.count(":") == 1:
-        host, _, port = text.partition(":")
-    try:
-        address, number = str(ipaddress.ip_address(host)), int(port)
-    except ValueError as error:
-        raise UsageError(f"'{text}' is not an address: write for example 0.0.0.0:6881") from error
-    if not 0 <= number <= 65535:
-        raise UsageError(f"'{text}' is not an address: a port is a number up to 65535")
-    return address, number
-
-
 def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the argument and the options that both commands have."""
-    options = [
+    options: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
         click.argument("source"),
         click.option(
             "--folder",
@@ -106,13 +87,7 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--download", type=RATE, help="Most to take from others.  [default: no limit]"
         ),
-        click.option(
-            "--listen",
-            default=_SESSION.listen_host,
-            show_default=True,
-            metavar="IP[:PORT]",
-            help="Where other viewers reach us.",
-        ),
+        network_options,
         click.option(
             "--buffer",
             type=BUFFER,
@@ -166,6 +141,9 @@ def make_request(
     download: float | None,
     listen: str,
     buffer: tuple[int | None, float | None] | None,
+    utp: str,
+    port_mapping: bool,
+    discovery: bool,
     picker: str,
     in_order_seconds: float | None,
     neighbours: str,
@@ -182,7 +160,9 @@ def make_request(
             raise UsageError(f"{name} must be more than nothing; leave it out for no limit")
     if in_order_seconds is not None and picker != "hybrid":
         raise UsageError("--in-order-seconds is for the hybrid picker only")
-    host, port = listen_address(listen)
+    network = NetworkOptions.parse(
+        listen=listen, utp=utp, port_mapping=port_mapping, discovery=discovery
+    )
     return Request(
         source=source,
         settings=ViewerSettings(
@@ -195,9 +175,7 @@ def make_request(
             buffer_fraction=None if buffer is None else buffer[1],
             pace=pace,
         ),
-        session=SessionSettings(
-            listen_host=host, listen_port=port, upload_rate=upload, download_rate=download
-        ),
+        session=SessionSettings(**asdict(network), upload_rate=upload, download_rate=download),
         origin=origin,
         gateway_port=gateway_port,
         seed=random_seed,
@@ -207,9 +185,9 @@ def make_request(
 
 @asynccontextmanager
 async def _http(request: Request) -> AsyncIterator[aiohttp.ClientSession]:
-    host = request.session.listen_host
+    session = request.session
     # In a lab every viewer has an address of its own, and the tracker must see it.
-    local = None if host in {"0.0.0.0", "::"} else (host, 0)  # noqa: S104  # compared, not bound
+    local = None if session.is_anywhere else (session.listen_host, 0)
     connector = aiohttp.TCPConnector(local_addr=local, limit=16)
     async with aiohttp.ClientSession(
         connector=connector,

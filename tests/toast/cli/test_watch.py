@@ -16,8 +16,6 @@ from click.testing import CliRunner
 from tests.toast.origin.server import film_server
 from tests.toast.swarm.world import flipped, make_torrent, random_film
 from toast.cli import main, toast
-from toast.cli.foreground import listen_address
-from toast.common.errors import UsageError
 from toast.common.timemap import TimeMap
 from toast.viewer import ViewerSettings
 
@@ -261,26 +259,6 @@ async def test_the_real_program_fails_in_one_line_too(program):
     ).end()
     assert (code, out) == (2, "")
     assert error == "toast: nowhere.torrent does not exist\n"
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        ("127.0.0.1", ("127.0.0.1", 0)),
-        ("127.0.0.1:6881", ("127.0.0.1", 6881)),
-        ("0.0.0.0:0", ("0.0.0.0", 0)),
-        ("::1", ("::1", 0)),
-    ],
-)
-def test_listen_addresses(case):
-    text, wanted = case
-    assert listen_address(text) == wanted
-
-
-@pytest.mark.parametrize("text", ["127.0.0.1:", "127.0.0.1:x", "127.0.0.1:-1", "127.0.0.1:65536"])
-def test_listen_addresses_that_are_none(text):
-    with pytest.raises(UsageError, match="is not an address"):
-        listen_address(text)
 
 
 # -- viewings --------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import libtorrent as lt
 import pytest
 
 from tests.toast.swarm.world import make_torrent, random_film
-from toast.swarm import SessionSettings, SwarmError, SwarmSession
+from toast.swarm import SessionSettings, SwarmError, SwarmSession, Utp
 from toast.swarm.session import _native_settings, _ports
 
 HOST = "127.42.0.1"
@@ -95,39 +95,102 @@ async def test_two_sessions_have_peer_ids_of_their_own_that_begin_with_our_mark(
         await session.close()
 
 
+def native(**settings):
+    chosen = SessionSettings(**settings)
+    return _native_settings(chosen, ((chosen.listen_host, chosen.listen_port),))
+
+
 def test_rates_are_whole_bytes_and_none_means_no_limit():
-    capped = _native_settings(SessionSettings(upload_rate=250_000.5, download_rate=1e6))
-    free = _native_settings(SessionSettings())
+    capped, free = native(upload_rate=250_000.5, download_rate=1e6), native()
     assert (capped["upload_rate_limit"], capped["download_rate_limit"]) == (250_000, 1_000_000)
     assert (free["upload_rate_limit"], free["download_rate_limit"]) == (0, 0)
 
 
-def test_nothing_goes_out_to_the_world_unless_asked():
-    off, on = (_native_settings(SessionSettings(discovery=flag)) for flag in (False, True))
-    doors = ("enable_dht", "enable_lsd", "enable_natpmp", "enable_upnp")
-    assert [off[door] for door in doors] == [False] * 4
-    assert [on[door] for door in doors] == [True] * 4
+DOORS = ("enable_dht", "enable_lsd", "enable_natpmp", "enable_upnp")
+
+
+def test_on_loopback_nothing_goes_out_to_the_network():
+    """Nor is the DHT joined before a film needs it."""
+    here, there, neither = (
+        [native(listen_host=host, port_mapping=mapping)[door] for door in DOORS]
+        for host, mapping in ((HOST, True), ("*", True), ("*", False))
+    )
+    assert here == neither == [False] * 4
+    assert there == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("settings", "looks"),
+    [
+        ({}, True),
+        ({"discovery": False}, False),
+        ({"listen_host": HOST}, False),
+        ({"listen_host": "::1"}, False),
+        ({"listen_host": "192.0.2.1"}, True),
+        ({"listen_host": HOST, "dht_nodes": ("127.0.0.1:1",)}, True),
+    ],
+)
+def test_who_may_look_for_peers_beyond_the_trackers(settings, looks):
+    assert SessionSettings(**settings).discovers is looks
+
+
+@pytest.mark.parametrize(
+    ("utp", "doors"),
+    [
+        (Utp.OFF, {"incoming_tcp", "outgoing_tcp"}),
+        (Utp.ACCEPT, {"incoming_tcp", "outgoing_tcp", "incoming_utp"}),
+        (Utp.PREFER, {"incoming_tcp", "outgoing_tcp", "incoming_utp", "outgoing_utp"}),
+        (Utp.ONLY, {"incoming_utp", "outgoing_utp"}),
+    ],
+)
+def test_what_each_use_of_utp_opens(utp, doors):
+    made = native(utp=utp)
+    ways = ("incoming_tcp", "outgoing_tcp", "incoming_utp", "outgoing_utp")
+    assert {way for way in ways if made[f"enable_{way}"]} == doors
 
 
 @pytest.mark.parametrize(
     "case",
     [
-        (("0.0.0.0", 0), "0.0.0.0:0", ""),
+        (("0.0.0.0", 7), "0.0.0.0:7", ""),
         (("::", 6881), "[::]:6881", ""),
+        (("*", 5), "0.0.0.0:5,[::]:5", ""),
         (("127.0.0.9", 1), "127.0.0.9:1", "127.0.0.9"),
         (("::1", 5), "[::1]:5", "::1"),
     ],
 )
 def test_who_listens_on_one_address_calls_from_it(case):
     (host, port), listens, calls = case
-    native = _native_settings(SessionSettings(listen_host=host, listen_port=port))
-    assert (native["listen_interfaces"], native["outgoing_interfaces"]) == (listens, calls)
+    settings = SessionSettings(listen_host=host, listen_port=port)
+    made = _native_settings(settings, _ports(settings))
+    assert (made["listen_interfaces"], made["outgoing_interfaces"]) == (listens, calls)
+
+
+async def test_every_address_of_the_machine_has_the_port_that_is_announced():
+    """Left to itself libtorrent takes another free port for each."""
+    session = SwarmSession(SessionSettings(port_mapping=False))
+    await session.wait_listening()
+    for host in ("127.0.0.1", "::1"):
+        _, writer = await asyncio.open_connection(host, session.port)
+        writer.close()
+        await writer.wait_closed()
+    await session.close()
+
+
+async def test_a_port_that_is_taken_everywhere_is_an_error():
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        port = taken.getsockname()[1]
+        settings = SessionSettings(listen_host="0.0.0.0", listen_port=port, port_mapping=False)
+        session = SwarmSession(settings)
+        with pytest.raises(SwarmError, match="cannot listen for peers on 0"):
+            await session.wait_listening()
+        await session.close()
 
 
 def test_libtorrent_knows_every_setting():
     """A name that it does not know would be an exception, or, worse, silence."""
     known = lt.default_settings()
-    assert set(_native_settings(SessionSettings())) <= set(known)
+    assert set(native(dht_nodes=("127.0.0.1:1",))) <= set(known)
 
 
 class Listener:

@@ -1,0 +1,126 @@
+"""Patience: silence is hung up on, a trickle fills no place, and who is not asked owes nothing."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toast.policy.patience import Patience, PatienceSettings, Showing
+
+A, B = ("127.0.0.1", 1), ("127.0.0.2", 2)
+FILM_RATE = 100_000.0
+
+
+def watch(patience, *showings, step=1.0, start=0.0):
+    """One neighbour's showings, one a second; returns when it was hung up on, if ever."""
+    for number, showing in enumerate(showings):
+        now = start + number * step
+        if A in patience.observe(now, [(A, showing)], FILM_RATE):
+            return now
+    return None
+
+
+def asked(received=0):
+    return Showing(received, asked=True, choking=False)
+
+
+def idle(received=0):
+    return Showing(received, asked=False, choking=False)
+
+
+def choking():
+    return Showing(0, asked=False, choking=True)
+
+
+def test_who_takes_requests_and_says_nothing_is_hung_up_on():
+    assert watch(Patience(), *[asked()] * 10) == pytest.approx(4.0)
+
+
+def test_any_byte_shows_that_somebody_is_there():
+    patience = Patience()
+    assert watch(patience, *[asked(n // 3) for n in range(60)]) is None
+
+
+def test_who_is_asked_nothing_owes_nothing():
+    patience = Patience()
+    assert watch(patience, *[idle()] * 60) is None
+    assert not patience.weak
+
+
+def test_silence_counts_from_the_last_time_that_nothing_was_asked():
+    assert watch(Patience(), *[idle()] * 10, *[asked()] * 10) == pytest.approx(13.0)
+
+
+def test_the_silent_are_shunned_for_a_while():
+    patience = Patience()
+    watch(patience, *[asked()] * 5)
+    assert patience.is_shunned(A, 5.0)
+    assert not patience.is_shunned(B, 5.0)
+    assert patience.is_shunned(A, 63.0)
+    assert not patience.is_shunned(A, 64.5)
+
+
+def test_who_comes_back_begins_anew():
+    patience = Patience()
+    assert watch(patience, *[asked()] * 5) == 4.0
+    patience.observe(5.0, [], FILM_RATE)
+    assert watch(patience, *[asked()] * 10, start=70.0) == 74.0
+
+
+def test_a_new_connection_whose_count_begins_again_is_not_taken_for_silence():
+    patience = Patience()
+    watch(patience, *[asked(1000 * n) for n in range(10)])
+    assert watch(patience, asked(5), asked(6), asked(7), start=10.0) is None
+
+
+def test_a_trickle_is_weak_and_not_hung_up_on():
+    patience = Patience()
+    assert watch(patience, *[asked(1000 * n) for n in range(7)]) is None
+    assert patience.weak == {A}
+
+
+def test_a_tenth_of_the_film_s_rate_is_enough():
+    patience = Patience()
+    watch(patience, *[asked(11_000 * n) for n in range(20)])
+    assert not patience.weak
+
+
+def test_who_never_lets_us_in_is_weak():
+    patience = Patience()
+    assert watch(patience, *[choking()] * 7) is None
+    assert patience.weak == {A}
+
+
+def test_the_weak_can_show_better():
+    patience = Patience()
+    watch(patience, *[asked(1000 * n) for n in range(7)])
+    assert patience.weak
+    watch(patience, *[asked(7000 + 50_000 * n) for n in range(10)], start=7.0)
+    assert not patience.weak
+
+
+def test_a_verdict_outlasts_a_pause_in_which_nothing_is_asked():
+    patience = Patience()
+    watch(patience, *[asked(1000 * n) for n in range(7)], *[idle(6000)] * 30)
+    assert patience.weak == {A}
+
+
+def test_who_is_gone_is_forgotten():
+    patience = Patience()
+    watch(patience, *[asked(1000 * n) for n in range(7)])
+    patience.observe(8.0, [(B, asked())], FILM_RATE)
+    assert not patience.weak
+
+
+@given(
+    gains=st.lists(st.integers(0, 50_000), min_size=2, max_size=40),
+    silent=st.floats(1.0, 8.0),
+)
+def test_only_those_are_hung_up_on_who_gave_nothing_for_so_long(gains, silent):
+    patience = Patience(PatienceSettings(silent_seconds=silent))
+    total, heard = 0, 0.0
+    for now, gain in enumerate(gains):
+        total += gain
+        if gain or now == 0:
+            heard = float(now)
+        hung_up = patience.observe(float(now), [(A, asked(total))], FILM_RATE)
+        assert bool(hung_up) == (now - heard >= silent)
