@@ -11,6 +11,8 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit, urlunsplit
 
+from experiments.errors import LabError
+
 __all__ = ["ThinLine"]
 
 _PART_BYTES = 4 * 1024
@@ -27,6 +29,9 @@ class ThinLine:
         delay_seconds: each way.
         clock: monotonic seconds.
 
+    Raises:
+        LabError: the URL does not say where the server is.
+
     Attributes:
         url: the same thing through the line, once entered.
         carried_bytes: from the server.
@@ -37,7 +42,7 @@ class ThinLine:
     ) -> None:
         parts = urlsplit(url)
         if parts.hostname is None or parts.port is None:
-            raise ValueError(f"{url} names no server and port")
+            raise LabError(f"{url} names no server and port")
         self._target = (parts.hostname, parts.port)
         self._parts = parts
         self._rate = rate

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from experiments.adversaries.conducts import Conduct
+from experiments.adversaries.errors import WireError
 from experiments.adversaries.wire import (
     HANDSHAKE_BYTES,
     Handshake,
     Kind,
     MessageBuffer,
     Request,
-    WireError,
     bitfield,
     pack,
     piece_head,

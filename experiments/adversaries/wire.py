@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
+from experiments.adversaries.errors import WireError
+
 __all__ = [
     "HANDSHAKE_BYTES",
     "Handshake",
@@ -16,7 +18,6 @@ __all__ = [
     "Message",
     "MessageBuffer",
     "Request",
-    "WireError",
     "bitfield",
     "pack",
     "piece_head",
@@ -26,10 +27,6 @@ _PROTOCOL = b"\x13BitTorrent protocol"
 HANDSHAKE_BYTES = 68
 _LONGEST_MESSAGE = 256 * 1024
 _LONGEST_REQUEST = 128 * 1024
-
-
-class WireError(ValueError):
-    """Bytes that are no message of this protocol."""
 
 
 class Kind(IntEnum):
