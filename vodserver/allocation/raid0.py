@@ -1,19 +1,16 @@
 """Striping: the extents of a film on all disks in turn."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from vodserver.allocation.base import ALLOCATIONS, Disks, check_place
-from vodserver.allocation.choosing import emptiest
+from vodserver.allocation.base import ALLOCATIONS, Disks
+from vodserver.allocation.frame import Frame
 
 __all__ = ["Raid0"]
 
 
-@dataclass(frozen=True, slots=True)
-class Raid0:
+class Raid0(Frame):
     """One copy; extent b on disk b mod D, every film beginning on the first.
 
     Source: the thesis, chapter 4 ("raid0"): viewers who begin together go round the disks
@@ -21,32 +18,21 @@ class Raid0:
     large ones; disks that can take nothing are left out of it.
     """
 
-    name: ClassVar[str] = "raid0"
-    copies: int = 1
-    min_disks: int = 1
+    __slots__ = ()
 
-    def place(
+    name: ClassVar[str] = "raid0"
+    copies: ClassVar[int] = 1
+    min_disks: ClassVar[int] = 1
+
+    def _place(
         self,
         extents: int,
-        used_bytes: Disks,
-        rng: np.random.Generator,  # noqa: ARG002 - part of the protocol
-        *,
-        capacity_bytes: Disks | None = None,
+        used: Disks,  # noqa: ARG002 - part of the frame
+        capacity: Disks,
+        rng: np.random.Generator,  # noqa: ARG002 - part of the frame
     ) -> Disks:
-        """Place extents on the usable disks in turn; see `Allocation.place`."""
-        usable = np.flatnonzero(check_place(self, extents, used_bytes, capacity_bytes))
+        usable = np.flatnonzero(capacity)
         return usable[np.arange(extents) % len(usable)].astype(np.int64).reshape(-1, 1)
-
-    def replace(
-        self,
-        held: Sequence[int],  # noqa: ARG002 - part of the protocol
-        candidates: Disks,
-        used_bytes: Disks,
-        capacity_bytes: Disks,
-        rng: np.random.Generator,  # noqa: ARG002 - part of the protocol
-    ) -> int:
-        """Choose the emptiest disk: the stripe's own is gone; see `Allocation.replace`."""
-        return emptiest(candidates, used_bytes, capacity_bytes)
 
 
 ALLOCATIONS.register(Raid0.name, Raid0)

@@ -27,16 +27,9 @@ _MOST_LISTED: Final = 1000
 def describe_title(title: Title) -> dict[str, Any]:
     """A title as programs are told of it."""
     return {
-        "id": title.id,
-        "name": title.name,
-        "bytes": title.film_bytes,
-        "duration_seconds": title.duration,
-        "piece_bytes": title.piece_bytes,
+        **title.describe(),
         "extent_bytes": title.extent_bytes,
         "extents": len(title.extents),
-        "info_hash": title.info_hash,
-        "sha256": title.sha256,
-        **title.media,
     }
 
 

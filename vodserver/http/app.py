@@ -327,18 +327,11 @@ class HttpServer:
 
     def _describe(self, title: Title) -> dict[str, Any]:
         return {
-            "id": title.id,
-            "name": title.name,
-            "bytes": title.film_bytes,
-            "duration_seconds": title.duration,
-            "piece_bytes": title.piece_bytes,
-            "info_hash": title.info_hash,
-            "sha256": title.sha256,
+            **title.describe(),
             "torrent": self._url_of(title, "torrent"),
             "content": self._url_of(title, "content"),
             "stream": self._url_of(title, "stream"),
             "blocks": self._url_of(title, "blocks") if title.block_roots else None,
-            **title.media,
         }
 
     def _title_of(self, request: web.Request) -> Title:

@@ -72,6 +72,19 @@ class Title:
     block_roots: bytes = field(default=b"", repr=False)
     block_sums: bytes = field(default=b"", repr=False)
 
+    def describe(self) -> dict[str, Any]:
+        """What people and programs are told of it wherever it is shown."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "bytes": self.film_bytes,
+            "duration_seconds": self.duration,
+            "piece_bytes": self.piece_bytes,
+            "info_hash": self.info_hash,
+            "sha256": self.sha256,
+            **self.media,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class DiskRow:
