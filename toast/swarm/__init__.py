@@ -6,7 +6,8 @@ alerts come back as events. Nothing else in the project imports libtorrent for d
 
 from toast.swarm.announcer import Announcer, Peer
 from toast.swarm.errors import MetainfoError, SwarmError
-from toast.swarm.film import Block, Counters, FilmSwarm, Neighbour, Snapshot, SwarmEvents
+from toast.swarm.facts import Block, Counters, Neighbour, Snapshot, SwarmEvents
+from toast.swarm.film import FilmSwarm
 from toast.swarm.layout import Layout
 from toast.swarm.metainfo import Metainfo, parse_metainfo
 from toast.swarm.session import ANY_HOST, SessionSettings, SwarmSession, Utp

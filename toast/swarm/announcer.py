@@ -18,7 +18,7 @@ import bencode2
 from yarl import URL
 
 from toast.swarm.errors import SwarmError
-from toast.swarm.film import OPERATOR_PREFIX
+from toast.swarm.facts import OPERATOR_PREFIX
 
 __all__ = ["Announcement", "Announcer", "Peer"]
 
