@@ -1,9 +1,14 @@
-"""Waiting for an event with a limit, without losing a cancellation."""
+"""Waiting without losing a cancellation, and without taking the place of who is waited for."""
 
 import asyncio
 import contextlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
-__all__ = ["wait_event"]
+__all__ = ["run_apart", "wait_event"]
+
+T = TypeVar("T")
 
 
 async def wait_event(event: asyncio.Event, seconds: float) -> bool:
@@ -18,3 +23,16 @@ async def wait_event(event: asyncio.Event, seconds: float) -> bool:
     was_set = event.is_set()
     event.clear()
     return was_set
+
+
+async def run_apart(work: Callable[..., T], *arguments: object) -> T:
+    """Run blocking work in a thread of its own.
+
+    For work that waits for the event loop, and so for other threads: in `asyncio.to_thread` a few
+    such take all places of the pool, and what they wait for never gets one.
+    """
+    pool = ThreadPoolExecutor(1, thread_name_prefix="apart")
+    try:
+        return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
+    finally:
+        pool.shutdown(wait=False)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toast.common.errors import ToastError
+from toast.common.waiting import run_apart
 from toast.daemon.errors import DaemonError
 from toast.daemon.house import House
 from toast.daemon.queue import FilmFacts
@@ -257,6 +258,8 @@ class Film:
             (sent to peers, asked of VoD servers) in bytes since the last call.
         """
         record = self.record
+        if self._viewer is not None and self._viewer.media is not None and not record.video_codec:
+            self._note_media(self._viewer.media)
         elapsed = max(0.0, now - (self._collected_at or now))
         self._collected_at = now
         if self.is_complete and self.is_running:
@@ -352,13 +355,14 @@ class Film:
 
     async def _look_into_container(self, viewer: Viewer) -> None:
         """Learn codecs and size of the picture, once per film."""
-        if self._base.video_codec is not None:
-            return
+        if self._base.video_codec is not None or viewer.metainfo.timemap is None:
+            return  # known, or the viewer itself is looking
         film = BlockingFilm(viewer, asyncio.get_running_loop())
-        try:
-            info: MediaInfo = await asyncio.to_thread(probe, cast("BinaryIO", film))
-        except (FilmUnavailable, MediaError):
-            return  # what it is made of remains unknown; a player may still play it
+        # What it is made of may remain unknown; a player may still play it.
+        with contextlib.suppress(FilmUnavailable, MediaError):
+            self._note_media(await run_apart(probe, cast("BinaryIO", film)))
+
+    def _note_media(self, info: MediaInfo) -> None:
         self.change(
             video_codec=info.video_codec,
             audio_codec=info.audio_codec,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 import numpy as np
 
+from toast.common.waiting import run_apart
 from toast.media.errors import NotHereError, PictureError
 from toast.media.poster import PosterSettings, take_poster
 
@@ -128,7 +129,7 @@ class FilmPoster:
                 return None
             film = PresentFilm(viewer, asyncio.get_running_loop())
             try:
-                data = await asyncio.to_thread(take_poster, cast("BinaryIO", film), self._settings)
+                data = await run_apart(take_poster, cast("BinaryIO", film), self._settings)
             except PictureError as error:
                 self._is_hopeless = not isinstance(error, NotHereError)
                 return None

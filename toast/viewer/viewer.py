@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from toast.common.errors import ToastError
 from toast.common.timemap import TimeMap
-from toast.common.waiting import wait_event
-from toast.media import probe
+from toast.common.waiting import run_apart, wait_event
+from toast.media import MediaInfo, probe
 from toast.origin import OriginClient
 from toast.policy.audience import Audience, AudienceSettings, Reader
 from toast.policy.budget import OriginBudget
@@ -67,6 +67,7 @@ class Viewer:
         playhead: where the viewing is, once opened.
         timemap: of the film; None while it is not known.
         attendance: the players, once opened.
+        media: what its container says; None unless the time map had to be made from it.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class Viewer:
         self.playhead: Playhead | None = None
         self.attendance: Attendance | None = None
         self.timemap: TimeMap | None = metainfo.timemap
+        self.media: MediaInfo | None = None
 
     # -- life ------------------------------------------------------------------------------------
 
@@ -407,11 +409,12 @@ class Viewer:
         """Make the time map from the film itself, for a .torrent that carries none."""
         film = BlockingFilm(self, asyncio.get_running_loop())
         try:
-            info = await asyncio.to_thread(probe, cast("BinaryIO", film))
+            info = await run_apart(probe, cast("BinaryIO", film))
         except FilmUnavailable:
             if self.reading.is_over:
                 return  # ended before enough of it came: that is no error
             raise
+        self.media = info
         self.timemap = info.timemap
         self._set_timemap(info.timemap)
 
