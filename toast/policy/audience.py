@@ -131,11 +131,12 @@ class Audience:
         for reader in self._readers:
             reader.follows = False
 
-    def slack(self, now: float, slack: NDArray[np.float64]) -> NDArray[np.float64]:
+    def slack(self, now: float, position: float, slack: NDArray[np.float64]) -> NDArray[np.float64]:
         """What is due, counting all readers.
 
         Args:
             now: the time.
+            position: film time of the playhead.
             slack: float64[P], seconds until each piece is due for the playhead.
 
         Returns:
@@ -146,14 +147,20 @@ class Audience:
         least = slack - lead
         for reader in self._readers:
             idle = not reader.waiting and now - reader.taken_at > self.settings.idle_seconds
-            if reader.follows or idle:
+            if idle:
                 continue
-            began = self._timemap.time_of(reader.start)
-            position = min(began + now - reader.opened_at, self._time_up_to(reader.offset))
-            due = self._due - position - lead
-            due[: self._geometry.piece_of(min(reader.offset, self._geometry.film_bytes - 1))] = (
-                np.inf
-            )
+            reached = self._time_up_to(reader.offset)
+            if reader.follows:
+                # A picture begins at the key frame before it, so its player may read behind the
+                # playhead, and begin to play there.
+                if reached >= position:
+                    continue
+                at = reached
+            else:
+                at = min(self._timemap.time_of(reader.start) + now - reader.opened_at, reached)
+            due = self._due - at - lead
+            next_byte = min(reader.offset, self._geometry.film_bytes - 1)
+            due[: self._geometry.piece_of(next_byte)] = np.inf
             np.minimum(least, due, out=least)
         return least
 

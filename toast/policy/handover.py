@@ -87,8 +87,9 @@ class HandOverSettings:
     """The same while the film is paused."""
     parallel: int = 2
     """Pieces being fetched at the same time. The rest waits, and shrinks by what peers bring."""
-    parallel_waiting: int = 6
-    """The same for the pieces that a first picture waits for, after a start or a seek."""
+    parallel_waiting: int = 64
+    """The same for the pieces that a first picture waits for, after a start or a seek: there the
+    index of a long film is, and what is together is asked for together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +101,14 @@ class Order:
         blocks: ranges [a, b) of block numbers, most wanted first, none of them overlapping.
         reason: why.
         slack: seconds until the piece is due; not positive if it is overdue.
+        awaited: how many of the ranges, from the first on, a picture waits for.
     """
 
     piece: int
     blocks: tuple[tuple[int, int], ...]
     reason: Reason
     slack: float
+    awaited: int = 0
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -147,7 +150,8 @@ def make_order(
     """
     if first is None:
         return Order(piece, _ranges(missing), reason, slack)
-    return Order(piece, _ranges(missing & first) + _ranges(missing & ~first), reason, slack)
+    awaited = _ranges(missing & first)
+    return Order(piece, awaited + _ranges(missing & ~first), reason, slack, len(awaited))
 
 
 def due_orders(  # noqa: PLR0917 - the contract of the rooms: callers may pass them by place

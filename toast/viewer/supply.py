@@ -13,6 +13,7 @@ from toast.common import blockhashes
 from toast.common.geometry import BLOCK_BYTES
 from toast.origin import OriginClient, OriginError
 from toast.policy.handover import MissingBlocks, Order, OriginEstimate, Reason
+from toast.policy.requests import AWAITED, RequestSettings, make_requests
 from toast.swarm import FilmSwarm, Metainfo
 from toast.viewer.accounts import Accounts
 from toast.viewer.early import EarlyBlocks
@@ -23,7 +24,7 @@ __all__ = ["Supply"]
 _AGAIN_SECONDS = 0.25
 _AWAITED_SECONDS = 1.0
 _KEPT_PARTS = 16
-_AWAITED = frozenset({Reason.STARTUP, Reason.RESUME, Reason.SEEK})
+_HASHES_GAP = 128
 _NOBODY = OriginEstimate(rtt_seconds=0.0, rate=1.0, up=False)
 
 
@@ -33,6 +34,15 @@ class _Injected:
     data: bytes
     whole: bool
     twice: bool = False
+
+
+@dataclass(slots=True)
+class _Fetch:
+    """A piece that was ordered: what is still to come of it."""
+
+    order: Order
+    reason: Reason
+    left: set[int]
 
 
 class Supply:
@@ -48,6 +58,7 @@ class Supply:
         hashes: the client of the file of block hashes, or None: then nothing can be read of a
             piece before it is complete.
         readable: called with a piece of which more can be read now.
+        requests: how requests are cut.
 
     Attributes:
         closed: bool[pieces], on its way from the server: not to be asked of peers.
@@ -65,7 +76,9 @@ class Supply:
         changed: Callable[[], None],
         hashes: OriginClient | None = None,
         readable: Callable[[int], None] = lambda _: None,
+        requests: RequestSettings | None = None,
     ) -> None:
+        self._request_settings = requests or RequestSettings()
         self.early = EarlyBlocks(metainfo.geometry)
         self._hashes = hashes if metainfo.block_hashes is not None else None
         self._readable = readable
@@ -80,7 +93,8 @@ class Supply:
         self._stuck_seconds = stuck_seconds
         self._changed = changed
         self._injected: dict[int, _Injected] = {}
-        self._fetches: dict[int, asyncio.Task[None]] = {}
+        self._fetches: dict[int, _Fetch] = {}
+        self._requests: dict[asyncio.Task[None], range] = {}
 
     @property
     def up(self) -> bool | None:
@@ -118,10 +132,23 @@ class Supply:
 
     def fetch(self, orders: Sequence[Order], swarm: FilmSwarm) -> None:
         """Start to fetch what was ordered; each piece is injected when it is here."""
+        if not orders:
+            return
         self._learn([order.piece for order in orders if self._is_awaited(order)])
         for order in orders:
-            self.closed[order.piece] = True
-            self._fetches[order.piece] = asyncio.create_task(self._fetch(order, swarm))
+            piece = order.piece
+            self.closed[piece] = True
+            reason = Reason.POISONED if self._poisoned[piece] else order.reason
+            blocks = {block for first, end in order.blocks for block in range(first, end)}
+            self._fetches[piece] = _Fetch(order, reason, blocks)
+        awaited = [order for order in orders if order.reason in AWAITED]
+        requests = make_requests(awaited, self._geometry, self._request_settings)
+        first = [self._request(start, end, swarm) for start, end in requests.first]
+        for start, end in requests.then:
+            self._request(start, end, swarm, after=first)
+        others = [order for order in orders if order.reason not in AWAITED]
+        for start, end in make_requests(others, self._geometry, self._request_settings).then:
+            self._request(start, end, swarm)
 
     def abandon(self, unneeded: NDArray[np.bool_]) -> None:
         """Stop fetching pieces that nobody needs now; what has come of them is kept for a while.
@@ -129,11 +156,10 @@ class Supply:
         Args:
             unneeded: bool[pieces].
         """
-        for piece, fetch in list(self._fetches.items()):
-            if unneeded[piece]:
-                fetch.cancel()
-                del self._fetches[piece]
-                self.closed[piece] = False
+        for request, pieces in self._requests.items():
+            if unneeded[pieces.start : pieces.stop].all():
+                request.cancel()
+                self._give_up(pieces)
         self.early.trim(_KEPT_PARTS, keep={*self._fetches, *self._injected})
 
     def mend(self, swarm: FilmSwarm) -> None:
@@ -166,10 +192,8 @@ class Supply:
         self.closed[piece] = False
         self._poisoned[piece] = True
         self._injected.pop(piece, None)
+        self._fetches.pop(piece, None)  # it fetches only what was missing before
         self.early.drop(piece)
-        fetch = self._fetches.pop(piece, None)
-        if fetch is not None:
-            fetch.cancel()  # it fetches only what was missing before
 
     def hash_is_right(self, piece: int, data: bytes) -> bool:
         """Whether these are the bytes that the .torrent promises."""
@@ -195,7 +219,7 @@ class Supply:
 
     async def close(self) -> None:
         """Give up all fetches."""
-        tasks = (*self._fetches.values(), *self._lessons)
+        tasks = (*self._requests, *self._lessons)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -203,14 +227,16 @@ class Supply:
     @staticmethod
     def _is_awaited(order: Order) -> bool:
         """Whether somebody waits for its first bytes, not for all of it."""
-        return order.reason in _AWAITED or order.slack < _AWAITED_SECONDS
+        return order.reason in AWAITED or order.slack < _AWAITED_SECONDS
 
     def _learn(self, pieces: Sequence[int]) -> None:
-        """Fetch the hashes of the blocks of these pieces, each run of neighbours at once."""
+        """Fetch the hashes of the blocks of these pieces, those of near ones at once."""
         if self._hashes is None or not self._hashes.up:
             return
         unknown = sorted(piece for piece in pieces if not self.early.knows(piece))
-        runs = np.split(unknown, np.flatnonzero(np.diff(unknown) != 1) + 1) if unknown else []
+        # What lies between costs less than another request.
+        edges = np.flatnonzero(np.diff(unknown) * self._geometry.blocks_in(0) > _HASHES_GAP) + 1
+        runs = np.split(unknown, edges) if unknown else []
         for run in runs:
             task = asyncio.create_task(self._fetch_hashes(int(run[0]), int(run[-1]) + 1))
             self._lessons.add(task)
@@ -246,33 +272,66 @@ class Supply:
             if grown:
                 self._readable(piece)
 
-    async def _fetch(self, order: Order, swarm: FilmSwarm) -> None:
+    def _request(
+        self, start: int, end: int, swarm: FilmSwarm, after: Sequence[asyncio.Task[None]] = ()
+    ) -> asyncio.Task[None]:
+        """Begin to fetch bytes [start, end), when others have ended."""
+        pieces = self._geometry.pieces_of(start, end)
+        task = asyncio.create_task(self._fetch(start, end, pieces, swarm, after))
+        self._requests[task] = pieces
+        task.add_done_callback(self._requests.pop)
+        return task
+
+    async def _fetch(
+        self,
+        start: int,
+        end: int,
+        pieces: range,
+        swarm: FilmSwarm,
+        after: Sequence[asyncio.Task[None]],
+    ) -> None:
         assert self._origin is not None
-        piece = order.piece
-        size = self._geometry.piece_size(piece)
-        base = self._geometry.piece_start(piece)
-        reason = Reason.POISONED if self._poisoned[piece] else order.reason
-
-        def received(offset: int, data: bytes) -> None:
-            if self.early.add(piece, offset - base, data):
-                self._readable(piece)
-
         try:
-            for first, end in order.blocks:
-                start, stop = first * BLOCK_BYTES, min(end * BLOCK_BYTES, size)
-                fetched = await self._origin.fetch(base + start, base + stop, received)
-                self._accounts.origin_payload[reason] += len(fetched.data)
-            self._inject(order, swarm)
+            if after:
+                await asyncio.wait(after)
+            await self._origin.fetch(start, end, lambda at, data: self._received(at, data, swarm))
         except WrongBlock:
             self._origin.distrust()
-            self.closed[piece] = False
+            self._give_up(pieces)
         except OriginError:
-            self.closed[piece] = False  # peers may bring it, and the next step tries again
+            self._give_up(pieces)  # peers may bring it, and the next step tries again
         finally:
             self._count_origin()
-            if self._fetches.get(piece) is asyncio.current_task():
-                del self._fetches[piece]
             self._changed()
+
+    def _received(self, offset: int, data: bytes, swarm: FilmSwarm) -> None:
+        """Bytes of the film have come: lend them out, and inject the pieces that they complete."""
+        for piece in self._geometry.pieces_of(offset, offset + len(data)):
+            base = self._geometry.piece_start(piece)
+            begin = max(offset, base)
+            end = min(offset + len(data), base + self._geometry.piece_size(piece))
+            fetch = self._fetches.get(piece)
+            if fetch is not None:
+                self._accounts.origin_payload[fetch.reason] += end - begin
+            part = memoryview(data)[begin - offset : end - offset]
+            if self.early.add(piece, begin - base, part):
+                self._readable(piece)
+            if fetch is None:
+                continue
+            blocks = range((begin - base) // BLOCK_BYTES, -(-(end - base) // BLOCK_BYTES))
+            received = self.early.received(piece)
+            if received is not None:
+                fetch.left.difference_update(block for block in blocks if received[block])
+            if not fetch.left:
+                del self._fetches[piece]
+                self._inject(fetch.order, swarm)
+                self._changed()
+
+    def _give_up(self, pieces: range) -> None:
+        """What is still to come of these pieces may come from elsewhere."""
+        for piece in pieces:
+            if self._fetches.pop(piece, None) is not None:
+                self.closed[piece] = False
 
     def _inject(self, order: Order, swarm: FilmSwarm) -> None:
         piece = order.piece
@@ -289,6 +348,7 @@ class Supply:
         if whole and not self.hash_is_right(piece, data):
             assert self._origin is not None
             self.early.drop(piece)
+            self.closed[piece] = False
             raise self._origin.distrust()
         self._accounts.injected(piece, ordered - in_time)
         self._injected[piece] = _Injected(self._clock(), data, whole)

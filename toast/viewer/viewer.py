@@ -303,7 +303,9 @@ class Viewer:
         assert self.playhead is not None
         self._snapshot = snapshot
         assert self.attendance is not None
-        slack = self.attendance.audience.slack(now, self.playhead.slack(now))
+        slack = self.attendance.audience.slack(
+            now, self.playhead.position, self.playhead.slack(now)
+        )
         for piece in (*self.reading.urgent, *self.reading.in_use):
             slack[piece] = min(slack[piece], 0.0)
         return Facts(

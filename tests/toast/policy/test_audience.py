@@ -69,7 +69,7 @@ def test_a_read_of_the_index_is_no_seek_and_no_progress():
 
 
 def test_a_player_wants_to_be_ahead_of_its_picture(audience):
-    slack = audience.slack(0.0, slack_at(10.0))
+    slack = audience.slack(0.0, 10.0, slack_at(10.0))
     assert slack[15] == pytest.approx(3.0)
     assert np.isinf(slack[5])
 
@@ -79,17 +79,29 @@ def test_each_player_gets_what_it_needs_wherever_the_playhead_is(audience):
     audience.taken(0.0, first, 12 * SECOND)
     audience.open(10.0, 70 * SECOND, 10.0)  # now the playhead stands for this one
     first.waiting = True
-    slack = audience.slack(10.0, slack_at(70.0))
+    slack = audience.slack(10.0, 70.0, slack_at(70.0))
     assert slack[12] == pytest.approx(12 - 10 - 2)
     assert slack[71] == pytest.approx(1 - 2)
     assert np.isinf(slack[11])  # it has that
+
+
+def test_what_a_player_reads_just_behind_the_playhead_is_due(audience):
+    """A picture at ten seconds begins with the key frame at eight."""
+    reader, seek_to = audience.open(0.0, 8 * SECOND, 10.0)
+    assert seek_to is None
+    slack = audience.slack(0.0, 10.0, slack_at(10.0))
+    assert slack[8] == pytest.approx(-2.0)
+    assert slack[9] == pytest.approx(-1.0)
+    assert np.isinf(slack[7])
+    audience.taken(1.0, reader, 11 * SECOND)
+    assert np.isinf(audience.slack(1.0, 10.0, slack_at(10.0))[9])
 
 
 def test_who_takes_nothing_although_it_could_needs_nothing(audience):
     first, _ = audience.open(0.0, 0, 0.0)
     audience.taken(0.0, first, 12 * SECOND)
     audience.open(1.0, 70 * SECOND, 1.0)
-    assert np.isinf(audience.slack(30.0, slack_at(70.0))[12])
+    assert np.isinf(audience.slack(30.0, 70.0, slack_at(70.0))[12])
 
 
 def test_a_greedy_reader_elsewhere_is_no_more_urgent_than_a_player(audience):
@@ -98,7 +110,7 @@ def test_a_greedy_reader_elsewhere_is_no_more_urgent_than_a_player(audience):
     audience.taken(4.0, first, 40 * SECOND)
     audience.open(4.0, 80 * SECOND, 4.0)
     first.waiting = True
-    assert audience.slack(5.0, slack_at(80.0))[40] == pytest.approx(40 - 5 - 2)
+    assert audience.slack(5.0, 80.0, slack_at(80.0))[40] == pytest.approx(40 - 5 - 2)
 
 
 def test_waiting_counts_for_the_viewing_that_the_playhead_stands_for(audience):
