@@ -167,10 +167,6 @@ class SwarmSession:
             }
         )
 
-    def set_tick(self, tick_ms: int) -> None:
-        """Slow libtorrent's clock down while nothing is going on, or speed it up again."""
-        self._native.apply_settings({"tick_interval": tick_ms})
-
     def discover(self) -> bool:
         """Look for peers beyond the trackers from now on, if that is allowed; whether it is."""
         if self.settings.discovers and not self._discovers:

@@ -24,6 +24,7 @@ __all__ = ["Neighbourhood", "Watching"]
 _RETRY_SECONDS = 30.0
 _TRACKER_RETRY_SECONDS = 3.0
 _LONELY_SECONDS = 5.0
+_RESTING_SECONDS = 15.0
 _FRESH_SECONDS = 90.0
 _MOST_KNOWN = 1000
 _STOP_SECONDS = 1.0
@@ -154,9 +155,11 @@ class Neighbourhood:
             while True:
                 for address in self._choose(watching, swarm):
                     swarm.connect(address)
-                if not self._connected:
+                complete = watching.left_bytes() == 0
+                if not self._connected and not complete:  # who needs nothing waits to be found
                     next_announce = min(next_announce, self._announced_at + _LONELY_SECONDS)
-                await wait_event(self._wake, max(0.05, min(1.0, next_announce - self._clock())))
+                most = _RESTING_SECONDS if complete else 1.0
+                await wait_event(self._wake, max(0.05, min(most, next_announce - self._clock())))
                 if self._clock() >= next_announce:
                     next_announce = self._clock() + await self._announce_all(watching, event="")
         finally:

@@ -50,6 +50,8 @@ class ViewerSettings:
     """What may be taken from the VoD server."""
     refresh_seconds: float = 0.5
     """Longest time between two looks at the swarm; events are acted on at once."""
+    rest_seconds: float = 2.0
+    """The same once the film is complete, when nothing needs to be decided."""
     stuck_seconds: float = 3.0
     """A piece that was injected and neither verified nor refused by then is opened again."""
     reader_jump_seconds: float = 5.0

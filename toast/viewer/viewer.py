@@ -269,9 +269,11 @@ class Viewer:
         assert self.attendance is not None
         self.playhead.tick(now, self.have, self._supply.early.verified())
         wait = min(self.attendance.follow(now), self.playhead.next_event(now, self.have))
-        wait = min(self.settings.refresh_seconds, wait)
         if self._swarm is None or self.have.all():
-            return max(wait, 0.001)
+            if self._swarm is not None:
+                self._snapshot = self._swarm.snapshot()  # who takes the film from us
+            return max(min(self.settings.rest_seconds, wait), 0.001)
+        wait = min(self.settings.refresh_seconds, wait)
         self._swarm.settle(now)
         self._supply.mend(self._swarm)
         facts = self._facts(now, self._swarm.snapshot())
