@@ -70,6 +70,7 @@ state_option = click.option(
 @click.option(
     "--origin-day", "origin_day_bytes", type=SIZE, help="Most to ask of servers in a day."
 )
+@click.option("--origin-rate", type=RATE, help="Most to ask of servers on average, as 4Mbps.")
 @click.option("--disk", "disk_bytes", type=SIZE, help="Most that all films may take, as 500GB.")
 @click.option("--most-active", type=click.IntRange(0), help="Films that are downloaded at a time.")
 @click.option(

@@ -152,10 +152,10 @@ class Api:
             "films": len(library.films()),
             "down_rate": sum(film["down_rate"] for film in shown),
             "up_rate": sum(film["up_rate"] for film in shown),
-            "uploaded_bytes": library.usage.uploaded_bytes,
+            "uploaded_bytes": library.consumption.uploaded_bytes,
             "upload_quota_bytes": library.rules.upload_day_bytes,
             "disk": library.disk(),
-            "origin_bytes_today": library.usage.origin_bytes,
+            "origin_bytes_today": library.consumption.origin_bytes,
             "origin_quota_bytes": library.rules.origin_day_bytes,
             "schedule": {
                 "text": library.rules.schedule,
@@ -284,7 +284,7 @@ class Api:
 
         received = {f"source={of}": total(f"bytes_from_{of}") for of in ("peers", "seed", "origin")}
         everything = sum(received.values())
-        disk, usage = self._library.disk(), self._library.usage
+        disk, used = self._library.disk(), self._library.consumption
         text = render_metrics(
             {
                 "toast_films": states,
@@ -299,8 +299,8 @@ class Api:
                 "toast_offload_ratio": received["source=peers"] / everything
                 if everything
                 else None,
-                "toast_uploaded_today_bytes": usage.uploaded_bytes,
-                "toast_origin_today_bytes": usage.origin_bytes,
+                "toast_uploaded_today_bytes": used.uploaded_bytes,
+                "toast_origin_today_bytes": used.origin_bytes,
                 "toast_disk_used_bytes": disk["used_bytes"],
                 "toast_disk_free_bytes": disk["free_bytes"],
                 "toast_content_sent_bytes_total": self._routes.bytes_sent,

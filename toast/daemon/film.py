@@ -59,7 +59,7 @@ class Film:
         self._is_checking = False
         self._readers = 0
         self._watched_until = 0.0
-        self._collected = (record.uploaded_bytes, record.bytes_from_origin)
+        self._collected = record.uploaded_bytes
         self.is_stopping = False
         self._sources = _NOTHING
         self._side_files = SideFiles(self.folder / record.name)
@@ -248,14 +248,14 @@ class Film:
         """Whoever watched has left for good."""
         self._watched_until = 0.0
 
-    def collect(self, now: float) -> tuple[int, int]:
+    def collect(self, now: float) -> int:
         """Count what has happened since the last call.
 
         Args:
             now: Unix time.
 
         Returns:
-            (sent to peers, asked of VoD servers) in bytes since the last call.
+            Bytes sent to peers since the last call.
         """
         record = self.record
         if self._viewer is not None and self._viewer.media is not None and not record.video_codec:
@@ -267,9 +267,8 @@ class Film:
             self._base = replace(self._base, seeded_seconds=seeded)
         if self.is_complete and record.completed_at is None:
             self.change(completed_at=now)
-        sent, asked = self._collected
-        self._collected = (record.uploaded_bytes, record.bytes_from_origin)
-        return record.uploaded_bytes - sent, record.bytes_from_origin - asked
+        sent, self._collected = self._collected, record.uploaded_bytes
+        return record.uploaded_bytes - sent
 
     # -- running ---------------------------------------------------------------------------------
 
@@ -324,6 +323,7 @@ class Film:
             session=house.session,
             http=house.http,
             rng=house.rng,
+            budget=house.budget,
         )
 
     def pace(self) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import aiohttp
 import numpy as np
 
+from toast.policy.budget import OriginBudget
 from toast.swarm import SwarmSession
 
 __all__ = ["House"]
@@ -24,6 +25,7 @@ class House:
         load_torrent: blocking; the .torrent of a film by its id.
         checking: held by the film whose pieces on disk are being hashed: one at a time.
         linger_seconds: how long a film counts as watched after its last reader left.
+        budget: what VoD servers may be asked for, all films together.
         rng: all chance.
         changed: called when a film wants to be looked at.
     """
@@ -34,5 +36,6 @@ class House:
     load_torrent: Callable[[str], bytes]
     checking: asyncio.Lock
     linger_seconds: float
+    budget: OriginBudget
     rng: np.random.Generator
     changed: Callable[[], None]

@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import tzinfo
 from typing import Any, TypeVar
 
@@ -16,19 +16,20 @@ import numpy as np
 from toast.common.errors import ToastError
 from toast.common.waiting import wait_event
 from toast.daemon.checks import check_behaviour, read_changes
+from toast.daemon.consumption import Consumption
 from toast.daemon.errors import DaemonError, NoSuchFilm, QuotaError, RequestError, StateError
 from toast.daemon.film import Film
 from toast.daemon.folders import folder_name, stored_bytes
 from toast.daemon.house import House
 from toast.daemon.queue import choose_ejected, choose_running
 from toast.daemon.record import FilmRecord
-from toast.daemon.schedule import Limits, Schedule, day_of
+from toast.daemon.schedule import Limits, Schedule
 from toast.daemon.settings import DaemonSettings, RuleSettings, change_rules
 from toast.daemon.state import State
 from toast.swarm import SwarmSession, parse_metainfo
 from toast.viewer import Source, resolve_source
 
-__all__ = ["MODES", "Library", "Usage"]
+__all__ = ["MODES", "Library"]
 
 T = TypeVar("T")
 
@@ -38,15 +39,6 @@ MODES: Mapping[str, int] = {"watch": 1, "download": 0, "queue": -1}
 _MOST_RESOLVING = 4
 _STORED_SECONDS = 5.0
 _MOST_SOURCE_CHARACTERS = 8192
-
-
-@dataclass(slots=True)
-class Usage:
-    """What was sent and asked for on one day of local time, in bytes."""
-
-    day: str
-    uploaded_bytes: int = 0
-    origin_bytes: int = 0
 
 
 class Library:
@@ -59,6 +51,12 @@ class Library:
         http: for origins, trackers and .torrents.
         zone: of the wall clock that days and schedules go by.
         wall: Unix time.
+
+    Attributes:
+        rules: those in force.
+        consumption: what was sent and asked for of late.
+        notices: what a person should know.
+        looked_at: monotonic time of the last look at the films.
     """
 
     def __init__(
@@ -85,7 +83,6 @@ class Library:
         self._wake = asyncio.Event()
         self._listeners: list[Callable[[str, dict[str, Any]], None]] = []
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="state")
-        self._usage = Usage(day_of(wall(), zone))
         self._kept_at = 0.0
         self.looked_at = time.monotonic()
         self._measured_at = -_STORED_SECONDS
@@ -93,6 +90,8 @@ class Library:
         self._limits: Limits | None = None
         self.films_folder = settings.films or settings.state / "films"
         self._tasks: set[asyncio.Task[None]] = set()
+        loop = asyncio.get_running_loop()
+        self.consumption = Consumption(None, zone=zone, wall=wall, clock=loop.time)
         self._house = House(
             session=session,
             http=http,
@@ -100,6 +99,7 @@ class Library:
             load_torrent=state.torrent,
             checking=asyncio.Lock(),
             linger_seconds=settings.linger_seconds,
+            budget=self.consumption.budget,
             rng=np.random.default_rng(),
             changed=self._wake.set,
         )
@@ -124,11 +124,6 @@ class Library:
     def films(self) -> list[Film]:
         """All films, in the order in which they came."""
         return list(self._films.values())
-
-    @property
-    def usage(self) -> Usage:
-        """Of today."""
-        return self._usage
 
     @property
     def limits(self) -> Limits:
@@ -165,13 +160,14 @@ class Library:
             raise StateError(
                 f"{self.films_folder} cannot hold films ({error.strerror}): name another --films"
             ) from error
+        kept = await self._write(self._state.fact, "consumption")
+        loop = asyncio.get_running_loop()
+        self.consumption = Consumption(kept, zone=self._zone, wall=self._wall, clock=loop.time)
+        self._house = replace(self._house, budget=self.consumption.budget)
         remembered = await self._write(self._state.fact, "rules") or {}
         known = {name: value for name, value in remembered.items() if hasattr(self.rules, name)}
         rules = change_rules(RuleSettings(), known)
         self._use_rules(change_rules(rules, changes or {}))
-        usage = await self._write(self._state.fact, "usage")
-        if usage is not None and usage.get("day") == self._usage.day:
-            self._usage = Usage(**usage)
         for record in await self._write(self._state.films):
             self._films[record.id] = Film(record, self._house)
         await self._take_up_strays()
@@ -257,20 +253,15 @@ class Library:
         task.add_done_callback(self._tasks.discard)
 
     def _count(self, now: float) -> None:
-        day = day_of(now, self._zone)
-        if day != self._usage.day:
-            self._usage = Usage(day)
         for film in self._films.values():
-            sent, asked = film.collect(now)
-            self._usage.uploaded_bytes += sent
-            self._usage.origin_bytes += asked
+            self.consumption.sent(film.collect(now))
 
     def _limit(self) -> None:
         """Bring the session to what rules, schedule and the day's budget allow."""
         scheduled, rules = self.limits, self.rules
         spent = (
             rules.upload_day_bytes is not None
-            and self._usage.uploaded_bytes >= rules.upload_day_bytes
+            and self.consumption.uploaded_bytes >= rules.upload_day_bytes
         )
         limits = Limits(
             upload_rate=_least(rules.upload_rate, scheduled.upload_rate),
@@ -310,7 +301,7 @@ class Library:
         for film in dirty:
             film.is_dirty = False
         await self._write(self._state.put, [film.record for film in dirty])
-        await self._write(self._state.put_fact, "usage", asdict(self._usage))
+        await self._write(self._state.put_fact, "consumption", self.consumption.export())
 
     async def _write(self, work: Callable[..., T], *arguments: Any) -> T:
         """Do something with the state, in the one thread that may."""
@@ -382,7 +373,8 @@ class Library:
 
     def _record(self, source: Source) -> FilmRecord:
         metainfo = source.metainfo
-        if not source.origins and not source.trackers:
+        findable = metainfo.discoverable and self._session.settings.discovers
+        if not (source.origins or source.trackers or findable):
             raise RequestError("this film names neither a VoD server nor a tracker")
         return FilmRecord(
             id=metainfo.info_hash.hex(),
@@ -472,6 +464,7 @@ class Library:
     def _use_rules(self, rules: RuleSettings) -> None:
         self.rules = rules
         self._schedule = Schedule.parse(rules.schedule)
+        self.consumption.use(rules)
 
     # -- telling ---------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ METRICS: Final[Mapping[str, Metric]] = {
         "gauge", "Share of what was received that other viewers sent; absent while nothing was."
     ),
     "toast_uploaded_today_bytes": Metric("gauge", "Sent to peers since midnight, local time."),
-    "toast_origin_today_bytes": Metric("gauge", "Asked of VoD servers since midnight, local time."),
+    "toast_origin_today_bytes": Metric("gauge", "Asked of VoD servers in the last 24 hours."),
     "toast_disk_used_bytes": Metric("gauge", "What films take on the disk."),
     "toast_disk_free_bytes": Metric("gauge", "What the disk has left."),
     "toast_content_sent_bytes_total": Metric("counter", "Film bytes handed to players."),

@@ -118,7 +118,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
         uploaded_bytes=_about(_COUNT, "today"),
         upload_quota_bytes=_or_null(_COUNT),
         disk=_object(used_bytes=_COUNT, quota_bytes=_or_null(_COUNT), free_bytes=_COUNT),
-        origin_bytes_today=_COUNT,
+        origin_bytes_today=_about(_COUNT, "asked of VoD servers in the last 24 hours"),
         origin_quota_bytes=_or_null(_COUNT),
         schedule=_object(
             text=_TEXT,
@@ -140,6 +140,7 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
         download_rate=_or_null(_NUMBER),
         upload_day_bytes=_or_null(_COUNT),
         origin_day_bytes=_or_null(_COUNT),
+        origin_rate=_or_null(_NUMBER),
         disk_bytes=_or_null(_COUNT),
         eject_watched=_BOOLEAN,
         schedule=_TEXT,

@@ -70,7 +70,9 @@ class RuleSettings:
     upload_day_bytes: int | None = None
     """Most that is sent to peers in a day of local time; none: no limit."""
     origin_day_bytes: int | None = None
-    """Most that VoD servers are asked for in a day of local time; none: no limit."""
+    """Most that VoD servers are asked for in any 24 hours; none: no limit."""
+    origin_rate: float | None = None
+    """Most that VoD servers are asked for on average, over all films; none: no limit."""
     disk_bytes: int | None = None
     """Most that all films together may take; none: as much as the disk has."""
     eject_watched: bool = True
@@ -87,7 +89,7 @@ class RuleSettings:
         _at_least("most_active", self.most_active, 0)
         for name in ("seed_ratio", "seed_seconds", "upload_day_bytes", "origin_day_bytes"):
             _at_least(name, getattr(self, name), 0)
-        for name in ("upload_rate", "download_rate", "disk_bytes"):
+        for name in ("upload_rate", "download_rate", "origin_rate", "disk_bytes"):
             _at_least(name, getattr(self, name), 1)
         if self.behaviour not in set(Behaviour):
             raise RequestError(f"behaviour must be one of {', '.join(Behaviour)}")

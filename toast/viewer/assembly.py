@@ -10,6 +10,7 @@ import numpy as np
 
 from toast.common import blockhashes
 from toast.origin import OriginClient, OriginSettings
+from toast.policy.budget import OriginBudget
 from toast.policy.neighbours import create_neighbours
 from toast.swarm import SwarmSession
 from toast.viewer.errors import ViewerError
@@ -30,6 +31,7 @@ def assemble_viewer(
     rng: np.random.Generator,
     picker_options: Mapping[str, Any] | None = None,
     origin_settings: OriginSettings | None = None,
+    budget: OriginBudget | None = None,
 ) -> Viewer:
     """A viewer of a film, on the running event loop; not opened yet.
 
@@ -41,6 +43,7 @@ def assemble_viewer(
         rng: the randomness of its policies.
         picker_options: parameters of the picker.
         origin_settings: how patient the client of the server is.
+        budget: what the server may be asked for, if viewings share one; by the event loop's clock.
 
     Raises:
         ViewerError: nobody is named who could have the film.
@@ -74,6 +77,7 @@ def assemble_viewer(
         settings=settings,
         rng=rng,
         clock=loop.time,
+        budget=budget,
         picker_options=dict(picker_options or {}),
     )
 
