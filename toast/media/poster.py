@@ -35,9 +35,11 @@ _FLAT: Final = 6.0
 class PosterSettings:
     """How a poster is looked for."""
 
-    percents: tuple[int, ...] = (10, 15, 20, 30, 5, 0)
+    percents: tuple[int, ...] = (10, 15, 20)
     """Places of the film that are looked at, in hundredths of its length, until one is good. A
     tenth in, most films have shown their titles and given nothing away."""
+    other_percents: tuple[int, ...] = (30, 5, 0)
+    """Places that will do while nothing better is here."""
     pictures: int = 4
     """Key frames that are looked at in each place."""
     width: int = 480
@@ -52,12 +54,15 @@ class PosterSettings:
     """Larger pictures are not decoded."""
 
 
-def take_poster(film: BinaryIO, settings: PosterSettings | None = None) -> bytes:
+def take_poster(
+    film: BinaryIO, settings: PosterSettings | None = None, *, anywhere: bool = True
+) -> bytes:
     """A frame of a film that is not black, as JPEG. Blocking: call it in a thread.
 
     Args:
         film: seekable; left open. Reading what is not there raises `NotHereError`.
         settings: where to look, and bounds.
+        anywhere: whether the other places will do, too.
 
     Raises:
         NotHereError: it may be found when more of the film is here.
@@ -66,7 +71,7 @@ def take_poster(film: BinaryIO, settings: PosterSettings | None = None) -> bytes
     settings = settings or PosterSettings()
     bounded = _Bounded(film, settings.most_read_bytes, settings.limit_seconds)
     best: tuple[float, VideoFrame] | None = None
-    for percent in settings.percents:
+    for percent in settings.percents + (settings.other_percents if anywhere else ()):
         bounded.is_missing = False
         try:
             for frame in _frames(bounded, percent, settings):

@@ -125,27 +125,38 @@ class FilmPoster:
         async with self._taking:
             if (kept := await self.load()) is not None:
                 return kept
-            if self._is_hopeless:
-                return None
-            film = PresentFilm(viewer, asyncio.get_running_loop())
-            try:
-                data = await run_apart(take_poster, cast("BinaryIO", film), self._settings)
-            except PictureError as error:
-                self._is_hopeless = not isinstance(error, NotHereError)
-                return None
-            await asyncio.to_thread(self._keep, data)
-            return data
+            return await self._take(viewer, anywhere=True)
+
+    async def _take(self, viewer: "Viewer", *, anywhere: bool) -> bytes | None:
+        if self._is_hopeless:
+            return None
+        film = cast("BinaryIO", PresentFilm(viewer, asyncio.get_running_loop()))
+        try:
+            data = await run_apart(take_poster, film, self._settings, anywhere=anywhere)
+        except PictureError as error:
+            self._is_hopeless = not isinstance(error, NotHereError)
+            return None
+        await asyncio.to_thread(self._keep, data)
+        return data
 
     async def run(self, viewer: "Viewer") -> None:
-        """Take it as soon as enough of the film is here; returns when it is taken, or cannot be."""
+        """Take it as soon as enough of the film is here, and once more when its best place is.
+
+        Returns when that is done, or cannot be.
+        """
+        if self._is_there:
+            return
         tried = -1
         while True:
             here = int(np.count_nonzero(viewer.have))
             if here != tried:
                 tried = here
-                await self.take(viewer)
-            if self._is_there or self._is_hopeless:
-                return
+                async with self._taking:
+                    best = await self._take(viewer, anywhere=False)
+                    if best is None and not self._is_there:
+                        await self._take(viewer, anywhere=True)
+                if best is not None or self._is_hopeless:
+                    return
             await asyncio.sleep(_AGAIN_SECONDS)
 
     def _load(self) -> bytes | None:

@@ -6,6 +6,7 @@ import os
 import numpy as np
 import pytest
 
+from experiments.film import FilmSpec, make_film
 from tests.toast.swarm.world import make_metainfo
 from toast.media.poster import PosterSettings
 from toast.viewer.poster import FilmPoster, PresentFilm
@@ -82,6 +83,24 @@ async def test_too_little_is_no_reason_to_give_up(viewer, path, monkeypatch):
     async with asyncio.timeout(5):
         await task
     assert poster.is_there
+
+
+async def test_a_better_place_is_taken_when_it_comes(path, tmp_path, monkeypatch):
+    """First only the film's start is here, then all of it."""
+    monkeypatch.setattr("toast.viewer.poster._AGAIN_SECONDS", 0.01)
+    spec = FilmSpec(duration_seconds=25.0, bit_rate=30_000.0, width=64, height=36, fps=5)
+    viewer = Growing(make_film(tmp_path / "film.mp4", spec).read_bytes())
+    viewer.have[: len(viewer.have) // 20 + 2] = True
+    poster = FilmPoster(path)
+    task = asyncio.create_task(poster.run(viewer))
+    async with asyncio.timeout(5):
+        while not poster.is_there:  # noqa: ASYNC110 - a thread is at work, and tells nobody
+            await asyncio.sleep(0.01)
+        early = await poster.load()
+        assert not task.done()
+        viewer.have[:] = True
+        await task
+    assert await poster.load() != early
 
 
 async def test_a_film_without_pictures_is_looked_at_once(path):

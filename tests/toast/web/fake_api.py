@@ -133,6 +133,11 @@ class FakeDaemon:
         """Go away without a word."""
         self._run(self._stop())
 
+    def start_again(self):
+        """Whatever a test left: nobody is connected, and it listens."""
+        self.stop()
+        self.start()
+
     def put(self, *films):
         """Films are there, or have changed; pages that are open are told."""
         self.films |= {each["id"]: each for each in films}

@@ -67,3 +67,9 @@ export const STATES = {
   complete: "Complete",
   error: "Failed",
 };
+
+/** What the button does that pauses a film, or lets it go on. */
+export function pauseLabel(film) {
+  const what = film.pieces > 0 && film.pieces_have === film.pieces ? "sharing" : "downloading";
+  return film.state === "paused" ? `Go on ${what}` : `Stop ${what}`;
+}

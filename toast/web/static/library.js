@@ -2,7 +2,7 @@
 
 import { api, local } from "./api.js";
 import { h, icon, iconButton, relabel, say, setText, show } from "./dom.js";
-import { STATES, bytes, clock, percent, rate } from "./format.js";
+import { STATES, bytes, clock, pauseLabel, percent, rate } from "./format.js";
 import { askToRemove } from "./remove.js";
 
 const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
@@ -58,7 +58,7 @@ class Card {
 
   constructor(store, film) {
     this.#store = store;
-    this.#pause = iconButton("pause", "Stop downloading", () => this.#togglePause());
+    this.#pause = iconButton("pause", pauseLabel(film), () => this.#togglePause());
     this.link = h("a", { class: "card-link", href: `#/film/${encodeURIComponent(film.id)}` }, this.#picture, this.#title);
     this.element = h("li", { class: "card", "data-id": film.id }, this.link,
       this.#badge, this.#facts, this.#here, this.#error,
@@ -73,15 +73,14 @@ class Card {
     this.element.dataset.state = film.state;
     setText(this.#badge, STATES[film.state] ?? film.state);
     const facts = [film.duration_seconds ? clock(film.duration_seconds) : null, bytes(film.size_bytes), `${percent(film.pieces_have, film.pieces)} here`];
-    if (film.down_rate > 1000 && ["downloading", "watching"].includes(film.state)) facts.push(`↓ ${rate(film.down_rate)}`);
+    if (film.down_rate > 1000 && ["downloading", "watching"].includes(film.state)) facts.push(`↓\u00a0${rate(film.down_rate)}`);
     setText(this.#facts, facts.filter(Boolean).join(" · "));
     this.#fill(this.#watched, watched(film));
     this.#fill(this.#here, had(film));
     setText(this.#error, film.error ?? "");
     show(this.#error, Boolean(film.error));
     show(this.#pause, !["complete", "error"].includes(film.state));
-    const resting = film.state === "paused";
-    relabel(this.#pause, resting ? "play" : "pause", resting ? "Go on downloading" : "Stop downloading");
+    relabel(this.#pause, film.state === "paused" ? "play" : "pause", pauseLabel(film));
     this.#setPoster(film.poster_url ?? null);
   }
 

@@ -5,6 +5,7 @@ import { clock, percent } from "./format.js";
 import { SOURCES, count, onTheme, paints, swatch } from "./sources.js";
 
 const MOST_ROWS = 40;
+const MARGIN = 3; // room for the mark of the playhead around the outermost fields
 // What a field stands for when it holds several pieces: the worst of them, so that no gap hides.
 const WORST_FIRST = [0, 4, 3, 2, 1, 5];
 
@@ -100,7 +101,8 @@ export class PieceMap {
   #explain(event) {
     if (!this.#shape) return;
     const { edge, columns, group } = this.#shape;
-    const field = Math.floor(event.offsetY / edge) * columns + Math.min(columns - 1, Math.floor(event.offsetX / edge));
+    const [x, y] = [event.offsetX - MARGIN, event.offsetY - MARGIN].map((place) => Math.max(0, Math.floor(place / edge)));
+    const field = y * columns + Math.min(columns - 1, x);
     const piece = field * group;
     if (piece >= this.#sources.length) {
       this.#summarise();
@@ -121,13 +123,14 @@ export class PieceMap {
     const pieces = this.#sources.length;
     if (!width || !pieces) return;
     const ratio = Math.max(1, window.devicePixelRatio || 1);
-    const shape = layout(pieces, width);
+    const shape = layout(pieces, width - 2 * MARGIN);
     this.#shape = shape;
-    const height = shape.rows * shape.edge;
+    const height = shape.rows * shape.edge + 2 * MARGIN;
     this.#canvas.style.height = `${height}px`;
     this.#canvas.width = Math.round(width * ratio);
     this.#canvas.height = Math.round(height * ratio);
     const pen = this.#canvas.getContext("2d");
+    pen.translate(MARGIN * ratio, MARGIN * ratio);
     const fills = paints(ratio);
     const edge = shape.edge * ratio;
     const gap = shape.edge >= 7 ? ratio : 0.5 * ratio;

@@ -5,7 +5,7 @@ import { codecName } from "./codecs.js";
 import { Controls, SPEEDS } from "./controls.js";
 import { h, icon, say, setText, show } from "./dom.js";
 import { Figures } from "./figures.js";
-import { bytes, clock } from "./format.js";
+import { bytes, clock, pauseLabel } from "./format.js";
 import { pressPlayerKey } from "./keys.js";
 import { recall, remember } from "./memory.js";
 import { PieceMap } from "./piecemap.js";
@@ -288,7 +288,7 @@ export class Player {
     setText(this.#facts, [film.duration_seconds ? clock(film.duration_seconds) : null, bytes(film.size_bytes), size, codecs].filter(Boolean).join(" · "));
     setText(this.#error, film.error ?? "");
     show(this.#error, Boolean(film.error));
-    setText(this.#pauseButton, film.state === "paused" ? "Go on downloading" : "Stop downloading");
+    setText(this.#pauseButton, pauseLabel(film));
     show(this.#pauseButton, !["complete", "error"].includes(film.state));
   }
 

@@ -1,0 +1,73 @@
+"""A real Chromium, and a daemon's interface in whatever state a test wants."""
+
+import shutil
+
+import pytest
+
+from experiments.film import FilmSpec, make_film
+from tests.toast.web.fake_api import SECONDS, FakeDaemon
+from toast.media.poster import take_poster
+
+FLAGS = ["--no-sandbox", "--disable-gpu", "--autoplay-policy=no-user-gesture-required"]
+EXPECTED = ("Failed to load resource",)  # what a browser says of every answer that is an error
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Debian's Chromium; one for all tests of a file, since starting it takes a second."""
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("chromium is not installed (Debian package chromium)")
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def page_film(tmp_path_factory):
+    """A real film of 10 s for a <video>; ten seconds, so that there is somewhere to go."""
+    spec = FilmSpec(duration_seconds=SECONDS, bit_rate=60_000.0, width=160, height=90, fps=10)
+    return make_film(tmp_path_factory.mktemp("page") / "film.mp4", spec)
+
+
+@pytest.fixture(scope="module")
+def house(page_film):
+    """The daemon's interface; it is as new for each test, see `daemon`."""
+    with page_film.open("rb") as file:
+        poster = take_poster(file)
+    with FakeDaemon(page_film, poster) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def daemon(house):
+    house.reset()
+    yield house
+    house.start_again()
+
+
+@pytest.fixture
+def open_page(browser, daemon):
+    """Opens the page in a window of its own; fails the test if the page's code failed."""
+    contexts, failures = [], []
+
+    def open_page(path="", *, width=1100, height=800, **options):
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(8000)
+        page.on("pageerror", lambda error: failures.append(str(error)))
+        page.on("console", lambda message: failures.append(message.text) if is_bad(message) else 0)
+        page.goto(daemon.url + path)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert failures == []
+
+
+def is_bad(message):
+    return message.type in {"error", "warning"} and not message.text.startswith(EXPECTED)
