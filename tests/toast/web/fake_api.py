@@ -143,6 +143,11 @@ class FakeDaemon:
         self.films |= {each["id"]: each for each in films}
         self._run(self._tell("films", list(films)))
 
+    def remove(self, film_id):
+        """Someone else removes a film."""
+        del self.films[film_id]
+        self._run(self._tell("removed", {"id": film_id}))
+
     def put_pieces(self, film_id, sources):
         """Where a film's pieces came from."""
         self.pieces[film_id] = bytes(sources)
@@ -168,7 +173,9 @@ class FakeDaemon:
         route.add_get("/films/{id}/poster.jpg", self._get_poster)
         route.add_get("/films/{id}/subtitles/{name}", self._subtitles)
         route.add_get("/films/{id}/{name}", self._film)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        self._runner = web.AppRunner(
+            app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True
+        )
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
         await site.start()
@@ -271,6 +278,8 @@ class FakeDaemon:
     async def _film(self, request):
         if request.match_info["name"].startswith("playlist"):
             return web.Response(text="#EXTM3U\n", content_type="application/vnd.apple.mpegurl")
+        if request.match_info["name"].startswith("stuck"):
+            await asyncio.Event().wait()
         if request.match_info["name"].startswith("broken"):
             return web.Response(body=b"no film at all", content_type="video/mp4")
         return web.FileResponse(self._content, headers={"Content-Type": "video/mp4"})

@@ -27,7 +27,7 @@ def expect():
 
 
 def titles(page):
-    return page.locator(".card-title").all_inner_texts()
+    return page.locator(".card-title").all_text_contents()
 
 
 def has_no_sideways_scroll(page):

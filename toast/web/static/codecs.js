@@ -41,37 +41,21 @@ export function codecName(codec) {
   return (VIDEO[codec] ?? AUDIO[codec] ?? [codec])[0];
 }
 
-async function plays(kind, type, film) {
-  if (type === null) return false;
-  const capabilities = navigator.mediaCapabilities;
-  if (capabilities?.decodingInfo) {
-    const bitrate = film.duration_seconds ? Math.round((film.size_bytes * 8) / film.duration_seconds) : 2e6;
-    const details = kind === "video"
-      ? { contentType: type, width: film.width || 1280, height: film.height || 720, bitrate: bitrate || 2e6, framerate: 25 }
-      : { contentType: type };
-    try {
-      const answer = await capabilities.decodingInfo({ type: "file", [kind]: details });
-      return answer.supported;
-    } catch {
-      // A type that this interface does not understand: the older question is still open.
-    }
-  }
-  return document.createElement(kind).canPlayType(type) !== "";
+// Asked of the element: the newer interface, MediaCapabilities, complains aloud about types that it
+// has not heard of, and these are what we ask about.
+function plays(kind, type) {
+  return type !== null && document.createElement(kind).canPlayType(type) !== "";
 }
 
 /**
  * What of a film this browser cannot play.
- * @returns {Promise<{picture: string|null, sound: string|null}>} names of the codecs that it lacks;
- *   a codec that we do not know is given the benefit of the doubt
+ * @returns {{picture: string|null, sound: string|null}} names of the codecs that it lacks; a codec
+ *   that we do not know is given the benefit of the doubt
  */
-export async function lacking(film) {
-  const ask = async (kind, table, codec) => {
+export function lacking(film) {
+  const ask = (kind, table, codec) => {
     const known = codec ? table[codec] : null;
-    return known && !(await plays(kind, known[1], film)) ? known[0] : null;
+    return known && !plays(kind, known[1]) ? known[0] : null;
   };
-  const [picture, sound] = await Promise.all([
-    ask("video", VIDEO, film.video_codec),
-    ask("audio", AUDIO, film.audio_codec),
-  ]);
-  return { picture, sound };
+  return { picture: ask("video", VIDEO, film.video_codec), sound: ask("audio", AUDIO, film.audio_codec) };
 }

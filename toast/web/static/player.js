@@ -11,7 +11,7 @@ import { recall, remember } from "./memory.js";
 import { PieceMap } from "./piecemap.js";
 import { askToRemove } from "./remove.js";
 import { PositionReports, resumePosition } from "./resume.js";
-import { chooseTrack, nextTrack, rememberedTrack, trackElements } from "./subtitles.js";
+import { rememberTrack, rememberedTrack, showTrack, trackElements } from "./subtitles.js";
 import { Timeline } from "./timeline.js";
 import { Trouble } from "./trouble.js";
 
@@ -40,6 +40,7 @@ export class Player {
   #trouble;
   #reports;
   #note = null;
+  #track = -1;
   #target = null; // where a seek leads that has not been made yet
   #lastSeek = -Infinity;
   #timers = { seek: 0, idle: 0, hint: 0, tick: 0 };
@@ -141,17 +142,20 @@ export class Player {
   }
 
   nextSubtitles() {
-    if (!this.#video.textTracks.length) {
+    const tracks = this.#video.textTracks.length;
+    if (!tracks) {
       this.#flash("No subtitles were found for this film");
       return;
     }
-    const next = nextTrack(this.#video);
+    const next = this.#track + 1 < tracks ? this.#track + 1 : -1;
     this.chooseSubtitles(next);
     this.#flash(next < 0 ? "Subtitles off" : `Subtitles: ${this.#video.textTracks[next].label}`);
   }
 
   chooseSubtitles(chosen) {
-    chooseTrack(this.#video, chosen);
+    this.#track = chosen;
+    showTrack(this.#video, chosen);
+    rememberTrack(this.#video, chosen);
     this.#controls.subtitles(chosen);
   }
 
@@ -216,6 +220,8 @@ export class Player {
     on(video, ["timeupdate", "progress", "durationchange", "seeking", "seeked"], () => this.#tick());
     on(video, ["play", "playing", "pause", "ended", "loadeddata", "error"], () => { this.#showCover(); this.#stir(); });
     on(video, ["volumechange"], () => { remember("volume", video.volume); remember("muted", video.muted); });
+    // Chromium turns tracks on by itself, beside the one that was chosen.
+    on(video.textTracks, ["change"], () => showTrack(video, this.#track));
     on(video, ["click"], () => this.toggle());
     on(video, ["dblclick"], () => this.fullscreen());
     on(this.#stage, ["pointermove", "focusin"], () => this.#stir());

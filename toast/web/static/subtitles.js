@@ -18,15 +18,16 @@ export function rememberedTrack(subtitles) {
   return wanted ? subtitles.findIndex((each, at) => each.language === wanted || labelOf(each, at) === wanted) : -1;
 }
 
-/** Show one, or none for -1; remembers the choice. */
-export function chooseTrack(video, chosen) {
-  [...video.textTracks].forEach((track, at) => { track.mode = at === chosen ? "showing" : "disabled"; });
-  const track = video.textTracks[chosen];
-  remember("subtitles", track ? (track.language === "und" ? track.label : track.language) : "");
+/** Show one, or none for -1. */
+export function showTrack(video, chosen) {
+  [...video.textTracks].forEach((track, at) => {
+    const mode = at === chosen ? "showing" : "disabled";
+    if (track.mode !== mode) track.mode = mode;
+  });
 }
 
-/** The one after the one that is shown; -1 after the last. */
-export function nextTrack(video) {
-  const now = [...video.textTracks].findIndex((track) => track.mode === "showing");
-  return now + 1 < video.textTracks.length ? now + 1 : -1;
+/** Remember which one is liked. */
+export function rememberTrack(video, chosen) {
+  const track = video.textTracks[chosen];
+  remember("subtitles", track ? (track.language === "und" ? track.label : track.language) : "");
 }

@@ -101,9 +101,8 @@ export class Trouble {
     this.#retry(at);
   }
 
-  async #check() {
-    this.#lacks = await lacking(this.#facts().film);
-    if (this.#closed.signal.aborted || !this.box.hidden) return;
+  #check() {
+    this.#lacks = lacking(this.#facts().film);
     const { picture, sound } = this.#lacks;
     if (picture) this.#explain(noPicture(picture), true);
     else if (sound) this.#explain(`This browser will play this film without sound: it has no decoder for ${sound}.`, false);
