@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import io
 import os
+from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
@@ -132,7 +133,7 @@ class FilmPoster:
             return None
         film = cast("BinaryIO", PresentFilm(viewer, asyncio.get_running_loop()))
         try:
-            data = await run_apart(take_poster, film, self._settings, anywhere=anywhere)
+            data = await run_apart(partial(take_poster, film, self._settings, anywhere=anywhere))
         except PictureError as error:
             self._is_hopeless = not isinstance(error, NotHereError)
             return None

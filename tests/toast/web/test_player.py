@@ -181,6 +181,9 @@ def test_the_piece_map_shows_where_each_piece_came_from(watch, daemon, expect):
     """Each source has its colour and, looked at closely, a texture of its own."""
     sources = [source for source in PieceSource for _ in range(40)]
     page = watch(sources=sources)
+    page.keyboard.press("k")
+    page.keyboard.press("0")  # so that the playhead is on none of the fields that are looked at
+    wait(page, "video.paused && video.currentTime === 0")
     expect(page.get_by_role("img", name="Piece map")).to_have_attribute(
         "aria-label",
         "Piece map, 240 pieces: Missing 40, Viewers 40, Operator's seed 40, Server 40,"
@@ -206,7 +209,7 @@ FIELDS = """async each => {
   const map = document.querySelector('.map'), pen = map.getContext('2d');
   const { edge, columns } = layout(240, map.clientWidth - 6);
   return [0, 1, 2, 3, 4, 5].map(source => {
-    const piece = source * each + 9;
+    const piece = source * each + 20;
     const pixels = pen.getImageData(3 + (piece % columns) * edge + 1,
       3 + Math.floor(piece / columns) * edge + 1, edge - 4, edge - 4).data;
     const colours = {};
