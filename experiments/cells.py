@@ -291,6 +291,18 @@ CELLS: Final[tuple[Cell, ...]] = (
         ),
     ),
     Cell(
+        "players",
+        "mpv, FFmpeg, VLC and Chromium play a film whole with two seeks, from a real swarm",
+        (*_FULL, "tests/interop/test_players.py"),
+        (
+            Check("passed", ">=", 4),  # VLC is not on every machine
+            Check("failed", "=", 0),
+            *(Check(f"{name}_played_whole", "=", True) for name in ("mpv", "ffmpeg", "chromium")),
+            Check("ffmpeg_frames", ">=", 1500),
+            Check("mpv_stalls", "=", 0),
+        ),
+    ),
+    Cell(
         "gateway-speed",
         "one stream of a full store through the viewer, a file server and a bare socket beside",
         ("python", "benchmarks/bench_gateway.py", "--json", "--rounds", "9"),

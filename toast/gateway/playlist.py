@@ -1,7 +1,7 @@
 """Extended M3U playlists: what desktop players open a film with. Pure.
 
-The words are those that players read: #EXTINF and #PLAYLIST (all), and VLC's options for a file of
-subtitles, which other players take for comments. It is no HTTP Live Streaming (RFC 8216).
+The words are those that players read: #EXTINF, #PLAYLIST, and a hint at files of subtitles, which is
+a comment to players that do not take it. It is no HTTP Live Streaming (RFC 8216).
 """
 
 from collections.abc import Sequence
@@ -28,6 +28,6 @@ def make_playlist(
     seconds = -1 if duration_seconds is None else round(duration_seconds)
     lines = ["#EXTM3U", f"#PLAYLIST:{name}", f"#EXTINF:{seconds},{name}"]
     if subtitle_urls:
-        # VLC takes several slaves parted by '#', and the first is shown.
+        # VLC's words for it, parted by '#'; VLC 3 itself heeds them on its command line only.
         lines.append(f"#EXTVLCOPT:input-slave={'#'.join(subtitle_urls)}")
     return "\n".join([*lines, film_url, ""])

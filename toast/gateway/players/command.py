@@ -48,7 +48,7 @@ class CommandPlayer:
 
 def vlc_words(opening: Opening) -> list[str]:
     """How VLC is opened; several files of subtitles are parted by '#'."""
-    words = ["--play-and-exit", "--no-qt-error-dialogs", f"--meta-title={opening.title}"]
+    words = ["--play-and-exit", f"--meta-title={opening.title}"]
     if opening.start_seconds:
         words.append(f"--start-time={opening.start_seconds:.3f}")
     if opening.subtitles:

@@ -40,14 +40,13 @@ async def test_what_stands_in_a_title_is_not_filled_in_again(tmp_path):
 def test_vlc_is_given_start_title_and_subtitles():
     assert vlc_words(OPENING) == [
         "--play-and-exit",
-        "--no-qt-error-dialogs",
         "--meta-title=a film",
         "--start-time=12.500",
         "--input-slave=" + "#".join(each.url for each in OPENING.subtitles),
         OPENING.url,
     ]
     bare = vlc_words(Opening(url="u", playlist_url="p", title="t"))
-    assert bare[2:] == ["--meta-title=t", "u"]
+    assert bare[1:] == ["--meta-title=t", "u"]
 
 
 def test_ffplay_is_given_start_and_title():
