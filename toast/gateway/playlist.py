@@ -1,7 +1,7 @@
 """Extended M3U playlists: what desktop players open a film with. Pure.
 
-The words are those that players read: #EXTINF, #PLAYLIST, and a hint at files of subtitles, which is
-a comment to players that do not take it. It is no HTTP Live Streaming (RFC 8216).
+The words are those that players read: #EXTINF, #PLAYLIST, and a hint at files of subtitles, which
+is a comment to players that do not take it. It is no HTTP Live Streaming (RFC 8216).
 """
 
 from collections.abc import Sequence
