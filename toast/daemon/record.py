@@ -109,7 +109,8 @@ class FilmRecord:
         """
         for each in dataclasses.fields(self):
             value: Any = getattr(self, each.name)
-            if not _fits(value, str(each.type)):
+            kind = each.type.__name__ if isinstance(each.type, type) else str(each.type)
+            if not _fits(value, kind):
                 raise StateError(f"a film's record is damaged: {each.name} is {value!r:.40}")
         if len(self.id) != 40 or set(self.id) - set("0123456789abcdef"):
             raise StateError(f"a film's record is damaged: its id is {self.id!r:.60}")

@@ -161,8 +161,8 @@ def _minute(text: str) -> int:
 def _days(text: str) -> frozenset[int]:
     days: set[int] = set()
     for part in text.split("+"):
-        first, _, last = part.partition("-")
-        if first not in _DAYS or (last or first) not in _DAYS:
+        first, dash, last = part.partition("-")
+        if first not in _DAYS or (last if dash else first) not in _DAYS:
             raise RequestError(f"'{text[:60]}' names no days: write for example mon-fri or sat+sun")
         count = (_DAYS.index(last or first) - _DAYS.index(first)) % 7 + 1
         days |= {(_DAYS.index(first) + step) % 7 for step in range(count)}

@@ -120,7 +120,10 @@ def change_rules(rules: RuleSettings, changes: Mapping[str, Any]) -> RuleSetting
     Raises:
         RequestError: an unknown name, or a value of the wrong kind or size.
     """
-    kinds = {each.name: str(each.type) for each in dataclasses.fields(RuleSettings)}
+    kinds = {
+        each.name: each.type.__name__ if isinstance(each.type, type) else str(each.type)
+        for each in dataclasses.fields(RuleSettings)
+    }
     for name, value in changes.items():
         if name not in kinds:
             raise RequestError(f"there is no setting '{name[:40]}'; there are {', '.join(kinds)}")

@@ -19,7 +19,7 @@ from toast.daemon.record import FilmRecord
 
 __all__ = ["VERSION", "State", "open_state"]
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Version of the database, kept in its `user_version`."""
 
 _NAME: Final = "state.db"
@@ -30,7 +30,19 @@ _SCHEMA: Final = (
 )
 
 Migration = Callable[[sqlite3.Connection], None]
-MIGRATIONS: Final[dict[int, Migration]] = {}
+
+
+def _from_1(db: sqlite3.Connection) -> None:
+    """What was sent and asked for is one fact now, with the server's budget in it."""
+    row = db.execute("SELECT value FROM facts WHERE name = 'usage'").fetchone()
+    if row is not None:
+        usage = json.loads(row[0])
+        kept = {"day": usage["day"], "uploaded_bytes": usage["uploaded_bytes"]}
+        db.execute("INSERT INTO facts VALUES ('consumption', ?)", (json.dumps(kept),))
+    db.execute("DELETE FROM facts WHERE name IN ('usage', 'budget')")
+
+
+MIGRATIONS: Final[dict[int, Migration]] = {1: _from_1}
 """By the version that each starts from."""
 
 
