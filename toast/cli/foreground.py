@@ -16,10 +16,11 @@ import numpy as np
 from toast.cli.amounts import BUFFER
 from toast.cli.display import Display
 from toast.cli.network import NetworkOptions, network_options
-from toast.common.cli import RATE, SECONDS
+from toast.common.cli import RATE, SECONDS, SIZE
 from toast.common.errors import UsageError
 from toast.gateway import Gateway
 from toast.gateway.players import Opening, Player, SideTrack
+from toast.policy.budget import BudgetSettings
 from toast.policy.neighbours import neighbours_names
 from toast.policy.pickers import picker_names
 from toast.swarm import SessionSettings, SwarmSession
@@ -80,6 +81,16 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--origin", metavar="URL", help="VoD server, if the .torrent names none."),
         click.option(
+            "--origin-rate",
+            type=RATE,
+            help="Most to take from the VoD server on average, such as 1Mbps.  [default: no limit]",
+        ),
+        click.option(
+            "--origin-day",
+            type=SIZE,
+            help="Most to take from it in any 24 hours, such as 2GB.  [default: no limit]",
+        ),
+        click.option(
             "--upload",
             type=RATE,
             help="Most to send to others, such as 2Mbps.  [default: no limit]",
@@ -137,6 +148,8 @@ def make_request(
     source: str,
     folder: Path,
     origin: str | None,
+    origin_rate: float | None,
+    origin_day: float | None,
     upload: float | None,
     download: float | None,
     listen: str,
@@ -155,7 +168,11 @@ def make_request(
     Raises:
         UsageError: some of them do not go together.
     """
-    for name, rate in (("--upload", upload), ("--download", download)):
+    for name, rate in (
+        ("--upload", upload),
+        ("--download", download),
+        ("--origin-rate", origin_rate),
+    ):
         if rate is not None and rate < 1:
             raise UsageError(f"{name} must be more than nothing; leave it out for no limit")
     if in_order_seconds is not None and picker != "hybrid":
@@ -174,6 +191,9 @@ def make_request(
             buffer_bytes=None if buffer is None else buffer[0],
             buffer_fraction=None if buffer is None else buffer[1],
             pace=pace,
+            budget=BudgetSettings(
+                rate=origin_rate, day_bytes=None if origin_day is None else int(origin_day)
+            ),
         ),
         session=SessionSettings(**asdict(network), upload_rate=upload, download_rate=download),
         origin=origin,

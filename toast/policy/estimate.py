@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from toast.policy.lookahead import PeerRate
-
 __all__ = ["AskedOf", "EstimateSettings", "Prospects", "UplinkMemory", "Uplinks"]
+
+_MEMORY_SECONDS = 4.0
+_LEAST_SECONDS = 0.25
 
 AskedOf = Callable[[int], NDArray[np.intp]]
 """For a piece, intp[B]: which neighbour (its place in `Uplinks`) each block is on its way from; -1
@@ -32,6 +33,9 @@ class EstimateSettings:
     second in a queue that moves, whatever the rate."""
     unproven_share: float = 1.0
     """The rate of one who never sent anything yet, as a share of the film's."""
+    hopeless_factor: float = 4.0
+    """Neighbours who would need this many times what is left cannot bring a piece in time. One who
+    is only a little too slow brings a part of it, and the estimate may be wrong."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -61,20 +65,48 @@ class Uplinks:
         return cls(empty, empty, nobody, empty, np.empty((0, pieces), dtype=np.bool_))
 
 
+class _Meter:
+    """The rate of one neighbour: an average that forgets, over the time in which it was asked.
+
+    Unlike libtorrent's own averages it does not begin at zero, so it is right from the first
+    moments on: what is thought slow for some seconds is passed over for some seconds.
+    """
+
+    def __init__(self) -> None:
+        self._bytes = 0.0
+        self._seconds = 0.0
+        self._received = 0
+        self._busy = False
+        self._at = 0.0
+        self._heard_at = 0.0
+
+    def observe(self, now: float, received: int, *, busy: bool) -> tuple[float, float]:
+        """The rate in bytes/second, NaN while there is none, and the seconds of silence."""
+        elapsed, came = now - self._at, received - self._received
+        # The first answer takes a round trip: only what comes after it tells of the rate.
+        if self._busy and self._received > 0:
+            keep = math.exp(-elapsed / _MEMORY_SECONDS)
+            self._bytes = self._bytes * keep + came
+            self._seconds = self._seconds * keep + elapsed
+        if came > 0 or not self._busy:
+            self._heard_at = now
+        self._at, self._received, self._busy = now, received, busy
+        known = self._seconds >= _LEAST_SECONDS
+        return self._bytes / self._seconds if known else math.nan, now - self._heard_at
+
+
 class UplinkMemory:
     """Remembers of each neighbour how fast it sent, and when it last did."""
 
     def __init__(self) -> None:
-        self._rates: dict[Hashable, PeerRate] = {}
-        self._heard: dict[Hashable, tuple[int, float]] = {}
+        self._meters: dict[Hashable, _Meter] = {}
 
     def observe(  # noqa: PLR0917 - one array per column of `Uplinks`
         self,
         now: float,
         who: Sequence[Hashable],
-        rates: Sequence[float],
-        queued_bytes: Sequence[int],
         received_bytes: Sequence[int],
+        queued_bytes: Sequence[int],
         choking: Sequence[bool],
         has: NDArray[np.bool_],
     ) -> Uplinks:
@@ -83,29 +115,20 @@ class UplinkMemory:
         Args:
             now: the time, seconds.
             who: N names that stay the same while they are connected.
-            rates: bytes/second at which each sends now.
-            queued_bytes: asked of each and not yet come.
             received_bytes: what each has sent since it was connected.
+            queued_bytes: asked of each and not yet come.
             choking: whether each takes no requests.
             has: bool[N, P], the pieces that each has.
         """
-        known, heard = self._rates, self._heard
-        self._rates = {name: known.get(name) or PeerRate() for name in who}
-        self._heard = {}
-        remembered = np.empty(len(who))
-        silent = np.zeros(len(who))
+        known = self._meters
+        self._meters = {name: known.get(name) or _Meter() for name in who}
+        rates, silent = np.empty(len(who)), np.empty(len(who))
         for place, name in enumerate(who):
-            busy = queued_bytes[place] > 0
-            rate = self._rates[name]
-            rate.observe(now, rates[place], busy=busy)
-            remembered[place] = math.nan if rate.value is None else rate.value
-            before, at = heard.get(name, (-1, now))
-            if received_bytes[place] != before or not busy:
-                at = now
-            self._heard[name] = (received_bytes[place], at)
-            silent[place] = now - at
+            rates[place], silent[place] = self._meters[name].observe(
+                now, received_bytes[place], busy=queued_bytes[place] > 0
+            )
         return Uplinks(
-            rates=remembered,
+            rates=rates,
             queued_bytes=np.asarray(queued_bytes, dtype=np.float64),
             choking=np.asarray(choking, dtype=np.bool_),
             silent_seconds=silent,
@@ -123,6 +146,7 @@ class Prospects:
 
     Attributes:
         live: bool[N], who is counted on.
+        rate: bytes/second that those among them were seen to send who ever did; None if none did.
     """
 
     def __init__(self, uplinks: Uplinks, film_rate: float, settings: EstimateSettings) -> None:
@@ -132,12 +156,12 @@ class Prospects:
         self.live: NDArray[np.bool_] = (
             ~uplinks.choking & (uplinks.silent_seconds <= settings.silent_seconds) & (rates > 0)
         )
+        proven = self.live & ~unproven
+        self.rate = float(uplinks.rates[proven].sum()) if proven.any() else None
         self._rates = np.where(self.live, rates, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             drain = uplinks.queued_bytes / self._rates
         self._drain = np.where(self.live, drain, np.inf)
-        self._all_rates = float(self._rates.sum())
-        self._all_queued = float(uplinks.queued_bytes[self.live].sum())
 
     def is_stuck(self, asked_of: NDArray[np.intp]) -> bool:
         """Whether any block is on its way from somebody who is not counted on.
@@ -165,20 +189,37 @@ class Prospects:
     def soonest(self, pieces: NDArray[np.intp], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         """The soonest that pieces can be here from neighbours, float64[k] seconds.
 
-        A bound, not a forecast: as if everyone counted on sent these pieces in this order, each by
-        all who have it together, and nothing else but what they were asked for already. What this
-        finds too late is too late. +inf where nobody who is counted on has the piece.
+        As if those who are counted on sent these pieces in this order, each piece by all who have
+        it together, after what they were asked for already, and nothing else. No picker asks so
+        well: what this finds too late is too late. +inf where nobody who is counted on has it.
 
         Args:
             pieces: intp[k], first those that are due first.
             sizes: float64[k], bytes of each that have not been asked for.
         """
-        if not self.live.any():
-            return np.full(pieces.size, np.inf)
+        free_at = self._drain.copy()
         having = self._uplinks.has[:, pieces] & self.live[:, None]
-        wait = np.where(having, self._drain[:, None], np.inf).min(axis=0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            alone = wait + np.where(sizes > 0, sizes / (self._rates @ having), 0.0)
-        together = (self._all_queued + np.cumsum(sizes)) / self._all_rates
-        bound: NDArray[np.float64] = np.where(np.isinf(wait), np.inf, np.maximum(alone, together))
-        return bound
+        soonest = np.full(pieces.size, np.inf)
+        for place, size in enumerate(sizes.tolist()):
+            who = np.flatnonzero(having[:, place])
+            if who.size:
+                soonest[place] = done = _done_together(free_at[who], self._rates[who], size)
+                free_at[who] = np.maximum(free_at[who], done)
+        return soonest
+
+
+def _done_together(free_at: NDArray[np.float64], rates: NDArray[np.float64], size: float) -> float:
+    """When several have sent so many bytes, each beginning when it is free and all ending at once.
+
+    Args:
+        free_at: float64[n], n > 0, when each is free.
+        rates: float64[n], bytes/second of each.
+        size: bytes in all.
+    """
+    if free_at.size == 1:
+        return float(free_at[0] + size / rates[0])
+    order = np.argsort(free_at)
+    begins, together = free_at[order], np.cumsum(rates[order])
+    sent = np.concatenate(([0.0], np.cumsum(np.diff(begins) * together[:-1])))
+    last = int(np.searchsorted(sent, size, side="right")) - 1
+    return float(begins[last] + (size - sent[last]) / together[last])

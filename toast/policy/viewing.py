@@ -168,6 +168,7 @@ class ViewingPolicy:
         self._rng = rng
         self._budget = budget
         self._peer_rate = PeerRate()
+        self._rate: float | None = None
         self._give_up = GiveUp(geometry.pieces, settings.give_up)
         self._plan = Plan(_NOTHING, _NOTHING)
 
@@ -198,11 +199,13 @@ class ViewingPolicy:
         allowance = Allowance() if self._budget is None else self._budget.allowance(facts.now)
         # A server that may not be asked for a piece is as good as away: peers are asked for all.
         supplied = facts.origin.up and allowance.bytes_left >= self._geometry.piece_bytes
-        view = self._view(facts, supplied)
-        terms = self._terms(facts, allowance, first_blocks)
         prospects = None
         if facts.uplinks is not None:
             prospects = Prospects(facts.uplinks, self._film_rate, self._settings.estimate)
+        self._note_rate(facts, prospects)
+        view = self._view(facts, supplied)
+        terms = self._terms(facts, allowance, first_blocks)
+        if prospects is not None:
             doubted = self._doubted(view, terms, prospects, missing_blocks, asked_of)
             terms = replace(terms, hopeless=self._give_up.believed(facts.now, doubted))
         late, wait = self._late(facts, view, terms, prospects, missing_blocks)
@@ -242,14 +245,24 @@ class ViewingPolicy:
             seconds_per_piece=self._piece_seconds,
         )
 
+    def _note_rate(self, facts: Facts, prospects: Prospects | None) -> None:
+        """How fast peers send, all together: None until some did."""
+        if prospects is None:
+            busy = bool(facts.in_flight.any())
+            self._peer_rate.observe(facts.now, facts.down_rate, busy=busy)
+            self._rate = self._peer_rate.value
+        else:
+            self._rate = prospects.rate
+
     def _horizon_of(self, facts: Facts, supplied: bool) -> float:
-        self._peer_rate.observe(facts.now, facts.down_rate, busy=bool(facts.in_flight.any()))
         if not supplied:
             return -math.inf  # nobody else can bring it: late is better than never
         return self._horizon.horizon(
-            piece_bytes=self._geometry.piece_bytes,
+            # Where neighbours are judged one by one, what is begun is closed again in time: it is
+            # worth beginning a piece for one block of it.
+            piece_bytes=BLOCK_BYTES if facts.uplinks is not None else self._geometry.piece_bytes,
             film_rate=self._film_rate,
-            peer_rate=self._peer_rate.value,
+            peer_rate=self._rate,
             queued_bytes=facts.queued_bytes,
             hand_over_seconds=self._hand_over_seconds(facts, self._geometry.piece_bytes),
         )
@@ -262,7 +275,7 @@ class ViewingPolicy:
 
     def _window(self) -> int:
         """Pieces to ask for first: enough for the film's pace, and for fuller request queues."""
-        rate = max(self._film_rate, self._peer_rate.value or 0.0)
+        rate = max(self._film_rate, self._rate or 0.0)
         return 1 + math.ceil(self._settings.window_seconds * rate / self._geometry.piece_bytes)
 
     def _coming(self, view: SwarmView, window: int) -> NDArray[np.intp]:
@@ -317,7 +330,8 @@ class ViewingPolicy:
         soonest = prospects.soonest(pieces, sizes)
         # All of it may have been asked for already, of somebody who tells no longer what it has.
         on_its_way = (sizes == 0) & ~stuck
-        doubted[pieces] = stuck | ((soonest > view.slack[pieces]) & ~on_its_way)
+        left = self._settings.estimate.hopeless_factor * np.maximum(view.slack[pieces], 0.0)
+        doubted[pieces] = stuck | ((soonest > left) & ~on_its_way)
         return doubted
 
     def _late(

@@ -38,9 +38,8 @@ class Lookout:
         return self._memory.observe(
             now,
             [neighbour.address for neighbour in neighbours],
-            [neighbour.down_rate for neighbour in neighbours],
-            [neighbour.queued_bytes for neighbour in neighbours],
             [neighbour.received_bytes for neighbour in neighbours],
+            [neighbour.queued_bytes for neighbour in neighbours],
             [neighbour.choking_us for neighbour in neighbours],
             has,
         )

@@ -27,7 +27,7 @@ class Full:
         return BufferDecision(np.array([7, 8]), stock.closed, suspend=True)
 
 
-def policy(picker="in-order", *, buffer=None, horizon=None, **settings):
+def policy(picker="in-order", *, buffer=None, horizon=None, budget=None, **settings):
     return ViewingPolicy(
         GEOMETRY,
         float(PIECES),  # one second a piece
@@ -36,6 +36,7 @@ def policy(picker="in-order", *, buffer=None, horizon=None, **settings):
         buffer=buffer or Unlimited(),
         settings=ViewingSettings(**settings),
         rng=np.random.default_rng(5),
+        budget=budget,
     )
 
 

@@ -1,0 +1,97 @@
+"""What the VoD server is asked for: what who quits has seen, a little more, and within a budget."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from experiments.film import FilmSpec, make_film
+from experiments.processes import Processes
+from tests.lab.conftest import House
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow]
+
+AHEAD_SECONDS = 15.0
+"""How much film may be fetched from the server and never seen."""
+
+
+@pytest.fixture(scope="module")
+def seconds(full):
+    """How long the film is: a tenth of it is watched."""
+    return 200.0 if full else 50.0
+
+
+@pytest.fixture(scope="module")
+def long_film(tmp_path_factory, seconds):
+    spec = FilmSpec(duration_seconds=seconds, bit_rate=125_000.0, width=320, height=180)
+    return make_film(tmp_path_factory.mktemp("film") / "film.mp4", spec)
+
+
+@contextlib.asynccontextmanager
+async def a_house(film, folder):
+    folder.mkdir()
+    async with Processes(folder / "logs") as processes:
+        house = House(processes, film, folder)
+        await house.open()
+        yield house
+
+
+async def quit_at_a_tenth(house, seconds, name, *options):
+    """Watch a tenth, quit; returns the report and the film's bytes up to 15 s further on."""
+    watching = await house.watch(name, *options)
+    await watching.wait_position(seconds / 10)
+    await watching.child.stop()
+    report = watching.child.event("report")
+    assert report["stalls"] == 0
+    allowed = (report["position_seconds"] + AHEAD_SECONDS) * house.film_bytes / seconds
+    return report, allowed
+
+
+@pytest.mark.timeout(150)
+async def test_who_quits_has_cost_the_server_no_more_than_15_s_beyond(
+    long_film, seconds, tmp_path, figures
+):
+    """Alone, and with three viewers around who have the film and more than enough to give."""
+
+    async def alone():
+        async with a_house(long_film, tmp_path / "alone") as house:
+            return await quit_at_a_tenth(house, seconds, "viewer")
+
+    async def among_peers():
+        async with a_house(long_film, tmp_path / "peers") as house:
+            for number in range(3):
+                await house.watch_complete(f"peer-{number}")
+            return await quit_at_a_tenth(house, seconds, "viewer")
+
+    (lonely, most), (helped, _) = await asyncio.gather(alone(), among_peers())
+    rate = long_film.stat().st_size / seconds
+    for name, report in (("alone", lonely), ("among_peers", helped)):
+        beyond = report["bytes_from_origin"] / rate - report["position_seconds"]
+        figures[f"quit_{name}_seconds_beyond"] = round(beyond, 2)
+        figures[f"quit_{name}_origin_bytes"] = report["bytes_from_origin"]
+        figures[f"quit_{name}_by_reason"] = report["origin_payload_by_reason"]
+        figures[f"quit_{name}_regret_bytes"] = report["bytes_regretted"]
+    assert lonely["bytes_from_origin"] <= most
+    assert lonely["bytes_from_peers"] == 0
+    # With peers around, the server gives the first seconds only, whatever is watched.
+    assert helped["bytes_from_peers"] > helped["bytes_from_origin"]
+    assert helped["bytes_from_origin"] <= 6 * rate
+
+
+@pytest.mark.timeout(100)
+async def test_when_the_budget_is_spent_peers_carry_the_film(house, figures):
+    """A tenth of the film may come from the server; then it gives nothing, and is said to."""
+    await house.open()
+    await house.watch_complete("peer")
+    budget = house.film_bytes // 10
+
+    watching = await house.watch("viewer", "--origin-day", f"{budget}B")
+    report = await watching.report()
+
+    house.assert_whole(watching, report)
+    fetched = sum(report["origin_payload_by_reason"].values())
+    figures["budget_bytes"] = budget
+    figures["budget_fetched_bytes"] = fetched
+    figures["budget_refused_pieces"] = report["pieces_refused_by_budget"]
+    assert fetched <= budget
+    assert report["bytes_from_peers"] >= house.film_bytes - budget - 2 * 64 * 1024
