@@ -155,6 +155,11 @@ class StockClient:
         async with asyncio.timeout(seconds):
             while not self.handle.status().is_seeding:
                 await self._alerted()
+            # What it has is not all in its files yet.
+            told = len(self.alerts)
+            self.handle.flush_cache()
+            while not any(a.startswith("cache_flushed_alert") for a in self.alerts[told:]):
+                await self._alerted()
 
     async def settle(self, until, *, seconds: float = 20.0) -> None:
         """Wait until a condition on this client holds."""

@@ -170,12 +170,22 @@ async def _read_all(workshop: Workshop, found: Survey, told: Progress) -> list[F
                     good = await store.check_replica(title, extent, disk, from_disk=True)
                     if good and earlier is not None:
                         await workshop.trust(title, extent, disk)
-                    elif not good:
+                    elif not good and _is_placed(store, title, extent.number, disk):
                         findings.append(await _judge(workshop, title, extent.number, disk))
                 done += extent.size
                 told({"bytes_done": done, "bytes_total": found.replica_bytes})
         findings += await _read_blocks(workshop, title, findings)
     return findings
+
+
+def _is_placed(store: Store, title: Title, number: int, disk: int) -> bool:
+    """Whether a replica is still where it was: it may have been moved, or removed, meanwhile."""
+    current = store.title(title.id)
+    return (
+        current is not None
+        and current.folder == title.folder
+        and disk in current.extents[number].disks
+    )
 
 
 async def _read_blocks(

@@ -128,10 +128,14 @@ class Offer:
     def is_misplaced(self, number: int) -> bool:
         """Whether what is read for an extent is not where the store has the extent."""
         held = self.chosen[number]
+        return self.is_elsewhere(number) or (held is not None and held.is_deleted())
+
+    def is_elsewhere(self, number: int) -> bool:
+        """The same by what is known, without a look at the file."""
+        held = self.chosen[number]
         return held is not None and (
             held.disk not in self.title.extents[number].disks
             or held.disk not in self._store.disk_paths
-            or held.is_deleted()
         )
 
     def on_disk(self, disk: int) -> Iterator[int]:

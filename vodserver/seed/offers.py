@@ -98,7 +98,10 @@ class Offers:
         if len(offer.unseen) == len(offer.chosen):
             offer.offered_at = asyncio.get_running_loop().time()
         if self.is_current(offer) and (offer.chosen[number] is None or offer.is_misplaced(number)):
-            await self._find(offer, number)
+            try:
+                await self._find(offer, number)
+            except Exception:  # noqa: BLE001 - the other extents are to be verified all the same
+                _log.exception("seed: extent %d of '%s' cannot be verified", number, offer.title.id)
         if not self.is_current(offer):
             return
         offer.unseen.discard(number)

@@ -79,8 +79,8 @@ class Seed:
             self._offers.begin(title)
         self._offers.note_progress()
         for _ in range(self._settings.verifications):
-            self._run(self._offers.verifier.work)
-        self._run(self._watch.watch)
+            self._run(self._offers.verifier.work, again=True)
+        self._run(self._watch.watch, again=True)
 
     async def wait_offered(self) -> None:
         """Wait until every title was verified and is on offer, as far as it is good."""
@@ -176,8 +176,7 @@ class Seed:
             return
         self._offers.counts["read_errors"] += 1
         number = extent[1]
-        if number not in offer.refused:
-            offer.refused.add(number)
+        offer.refused.add(number)
         offer.waiting = None  # whoever is connected now may have been refused
         held = offer.chosen[number]
         if held is None:
@@ -203,12 +202,18 @@ class Seed:
         self._offers.counts["reconnects"] += len(addresses)
         await self._swarm.call_back(handle, addresses)
 
-    def _run(self, work: Callable[[], Awaitable[None]]) -> None:
+    def _run(self, work: Callable[[], Awaitable[None]], *, again: bool = False) -> None:
+        """Have something done; what is to be done for ever is begun again when it fails."""
+
         async def guarded() -> None:
-            try:
-                await work()
-            except Exception:  # noqa: BLE001 - a task has no caller to tell; HTTP must go on
-                _log.exception("the seed does not do all of its work any more; HTTP goes on")
+            while True:
+                try:
+                    await work()
+                except Exception:  # noqa: BLE001 - a task has no caller to tell
+                    _log.exception("the seed failed at some of its work; it goes on with the rest")
+                if not again:
+                    return
+                await asyncio.sleep(self._settings.watch_seconds)
 
         task = asyncio.create_task(guarded(), name="seed")
         self._tasks.add(task)

@@ -246,8 +246,11 @@ class Swarm:
 
     def dial(self, handle: Any, endpoints: Iterable[tuple[str, int]]) -> None:
         """Connect to peers, where the session otherwise waits to be asked."""
-        for endpoint in endpoints:
-            handle.connect_peer(endpoint)
+        if self._session is None:
+            return
+        with suppress(RuntimeError):  # the torrent went meanwhile
+            for endpoint in endpoints:
+                handle.connect_peer(endpoint)
         self._session.apply_settings({"connection_speed": _DIALS_PER_SECOND})
         if self._hang_up is not None:
             self._hang_up.cancel()
@@ -278,12 +281,22 @@ class Swarm:
         elif isinstance(alert, lt.cache_flushed_alert):
             if self._flushing.pop(alert.handle, False) and alert.handle.is_valid():
                 self.reopen(alert.handle)
+        elif isinstance(alert, lt.alerts_dropped_alert):
+            self._ask_again()
         elif isinstance(alert, lt.torrent_error_alert):
             _log.warning("seed: %s", alert.message())
         elif isinstance(alert, lt.listen_succeeded_alert | lt.listen_failed_alert):
             self._handle_listening(alert)
         else:
             self._handle_answer(alert)
+
+    def _ask_again(self) -> None:
+        """Answers may be among the alerts that libtorrent had no room for."""
+        _log.warning("seed: libtorrent had more to tell than it could hold")
+        flushing, self._flushing = self._flushing, {}
+        for handle in flushing:
+            if handle.is_valid():
+                self.reopen(handle)
 
     def _handle_answer(self, alert: Any) -> None:
         if isinstance(alert, lt.session_stats_alert):

@@ -1,7 +1,7 @@
 """What is to be verified, and in which order: a queue with a few workers."""
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterator
 
 from vodserver.seed.offer import Offer
@@ -24,7 +24,8 @@ class Verifier:
     def __init__(self, check: Check, check_spares: Check) -> None:
         self._check = check
         self._check_spares = check_spares
-        self._urgent: deque[tuple[Offer, int]] = deque()
+        # Of a disk that is lost there may be very many: none is looked for among all the others.
+        self._urgent: OrderedDict[tuple[int, int], Offer] = OrderedDict()
         self._new: deque[Offer] = deque()
         self._spare: deque[Offer] = deque()
         self._line: Iterator[tuple[Check, Offer, int]] = iter(())
@@ -33,8 +34,7 @@ class Verifier:
 
     def hasten(self, offer: Offer, number: int) -> None:
         """Verify an extent before all else."""
-        if (offer, number) not in self._urgent:
-            self._urgent.append((offer, number))
+        self._urgent.setdefault((id(offer), number), offer)
         self._some.set()
 
     def begin(self, offer: Offer) -> None:
@@ -61,7 +61,8 @@ class Verifier:
 
     def _next(self) -> tuple[Check, Offer, int] | None:
         if self._urgent:
-            return (self._check, *self._urgent.popleft())
+            (_, number), offer = self._urgent.popitem(last=False)
+            return self._check, offer, number
         if self._sparing is not None and self._new:
             self._spare.appendleft(self._sparing)  # what is verified already is passed over then
             self._line, self._sparing = iter(()), None

@@ -1,6 +1,8 @@
 """Looking around: disks that go, files that change, peers that wait, and which replica is best."""
 
 import asyncio
+import functools
+from pathlib import Path
 from typing import Any, Final
 
 from vodserver.seed.choice import DiskLoads, Offered, plan_moves
@@ -10,11 +12,23 @@ from vodserver.seed.settings import SeedSettings
 from vodserver.seed.swarm import Swarm
 from vodserver.store import Store
 from vodserver.store.layout import ID_NAME
+from vodserver.store.upkeep.threads import in_thread
 
 __all__ = ["Watch"]
 
 _LOOKS: Final = 2000
 """Files that one look at most asks the file system about: 2 ms."""
+
+
+_PATIENCE_SECONDS: Final = 1.0
+"""A disk that is there says so at once."""
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return (path / ID_NAME).is_file()
+    except OSError:  # it fails at the mere question
+        return False
 
 
 class Watch:
@@ -33,6 +47,7 @@ class Watch:
         self._swarm = swarm
         self._offers = offers
         self._gone: frozenset[int] = frozenset()
+        self._asking: dict[int, asyncio.Future[bool]] = {}
         self._sent: dict[Any, int] = {}
         self._looked = 0
 
@@ -78,16 +93,27 @@ class Watch:
                 continue
             if not held.is_unchanged():
                 self._offers.leave(offer, number, held.disk)
-            elif held.is_deleted():  # it is read still: keep it if there is no other
-                self._offers.pick(offer, number, avoid=held.disk)
+            elif held.is_deleted() and not self._offers.pick(offer, number, avoid=held.disk):
+                # It is read still: kept while there is no other, and another is looked for.
+                self._offers.verifier.hasten(offer, number)
 
     async def _look_at_disks(self) -> None:
         """Leave the disks whose directories are not there any more."""
         paths = dict(self._store.disk_paths)
-        there = await asyncio.to_thread(
-            lambda: {number for number, path in paths.items() if (path / ID_NAME).is_file()}
-        )
-        before, self._gone = self._gone, frozenset(paths) - there
+        for number, path in paths.items():
+            if number not in self._asking:
+                # Each in a thread of its own: one that hangs must not hold up the others.
+                asking = in_thread(functools.partial(_is_there, path), linger=0.0)
+                self._asking[number] = asyncio.ensure_future(asking)
+        if self._asking:
+            await asyncio.wait(self._asking.values(), timeout=_PATIENCE_SECONDS)
+        answers = {number: asking for number, asking in self._asking.items() if asking.done()}
+        for number in answers:
+            del self._asking[number]
+        gone = {number for number, asking in answers.items() if not asking.result()}
+        # What it was that does not answer, it is: the store's own watch knows of disks that hang.
+        known = self._gone - answers.keys()
+        before, self._gone = self._gone, frozenset((gone | known) & paths.keys())
         for disk in self._gone - before:
             self.learn_loads(0.0)
             for offer in self._offers:
@@ -101,12 +127,17 @@ class Watch:
 
     def _look_at_files(self) -> None:
         """Look at some of the files on offer, others each time."""
-        offers = [offer for offer in self._offers if offer.handle is not None]
-        held = [(offer, number) for offer in offers for number in range(len(offer.chosen))]
-        first = self._looked if self._looked < len(held) else 0
-        for offer, number in held[first : first + _LOOKS]:
-            self.look_at(offer, [number])
-        self._looked = first + _LOOKS
+        first, left = self._looked, _LOOKS
+        for offer in self._offers:
+            count = 0 if offer.handle is None else len(offer.chosen)
+            numbers = range(count)[first : first + left]
+            self.look_at(offer, list(numbers))
+            left -= len(numbers)
+            if not left:
+                self._looked += _LOOKS
+                return
+            first = max(first - count, 0)
+        self._looked = 0
 
     async def _help_waiting(self, offer: Offer) -> None:
         """Call peers anew that wait for what they were once told is not there.
@@ -148,13 +179,16 @@ class Watch:
     def _pass(self, seconds: float) -> None:
         """Have some extents read from less loaded disks; try again what had no good replica."""
         sent = self.learn_loads(seconds)
+        leaving = self._offers.loads.leaving
         offered = [
             Offered((offer.title.folder, number), held.disk, tuple(others), rate)
             for offer in self._offers
             if offer.handle is not None
             for rate in [sent.get(offer.title.folder, 0.0) / max(1, len(offer.chosen))]
             for number, held in enumerate(offer.chosen)
+            # Of what nobody reads only that is moved which has to go.
             if held is not None
+            and (rate > 0 or held.disk in leaving)
             and (others := [disk for disk in offer.verified(number) if disk != held.disk])
         ]
         for move in plan_moves(offered, self._offers.loads, self._settings.pass_moves):
@@ -167,7 +201,7 @@ class Watch:
             (offer, number)
             for offer in self._offers
             for number, held in enumerate(offer.chosen)
-            if number not in offer.unseen and (held is None or offer.is_misplaced(number))
+            if number not in offer.unseen and (held is None or offer.is_elsewhere(number))
         ]
         for offer, number in lost[: self._settings.pass_moves]:
             self._offers.verifier.hasten(offer, number)
@@ -195,7 +229,7 @@ class Watch:
         for offer in self._offers:
             sent = self._sent.get(offer.handle, 0) - before.get(offer.handle, 0)
             rates[offer.title.folder] = max(0, sent) / seconds
-            for held in offer.chosen:
+            for held in offer.chosen if sent > 0 else ():
                 if held is not None:
                     self._offers.loads.add(held.disk, rates[offer.title.folder] / len(offer.chosen))
         return rates

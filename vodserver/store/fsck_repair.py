@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from toast.common.errors import ToastError
-from vodserver.store.catalog import Catalog, Replica
+from vodserver.store.catalog import Catalog, Replica, Title
 from vodserver.store.fsck import Finding
 from vodserver.store.removal import clear_folder, clear_pending
 from vodserver.store.schema import BLOCKS_NOTE
@@ -58,7 +58,7 @@ async def repair_findings(
 async def _repair(workshop: Workshop, finding: Finding, rng: np.random.Generator) -> None:
     store = workshop.store
     if finding.kind in _IN_PLACE:
-        title = store.title(finding.title)
+        title = _title_of(workshop, finding)
         if title is not None and finding.extent is not None and finding.disk is not None:
             extent = title.extents[finding.extent]
             await mend(workshop, title, extent, finding.disk, rng=rng, grace=math.inf, check=False)
@@ -73,10 +73,16 @@ async def _repair(workshop: Workshop, finding: Finding, rng: np.random.Generator
         await in_catalog(store, lambda catalog: _remove_orphan(catalog, finding))
 
 
+def _title_of(workshop: Workshop, finding: Finding) -> Title | None:
+    """The title that a finding is about; not another that has come by its id since."""
+    title = workshop.store.title(finding.title)
+    return title if title is not None and title.folder == finding.folder else None
+
+
 async def _fill(workshop: Workshop, finding: Finding, rng: np.random.Generator) -> None:
     """Give an extent as many replicas as the placement makes, on as many disks."""
     store, number = workshop.store, finding.extent
-    title = store.title(finding.title)
+    title = _title_of(workshop, finding)
     if title is None or number is None:
         return
     disks = tuple(dict.fromkeys(title.extents[number].disks))
@@ -86,12 +92,12 @@ async def _fill(workshop: Workshop, finding: Finding, rng: np.random.Generator) 
         )
         workshop.include(finding.title, {number: disks})
     for disk in disks:
-        title = store.title(finding.title)
+        title = _title_of(workshop, finding)
         if title is not None and workshop.row(disk).state in {"lost", "retired"}:
             await mend(
                 workshop, title, title.extents[number], disk, rng=rng, grace=math.inf, check=False
             )
-    while (title := store.title(finding.title)) is not None:
+    while (title := _title_of(workshop, finding)) is not None:
         extent = title.extents[number]
         if len(extent.disks) >= workshop.policy.copies:
             return

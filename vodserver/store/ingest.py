@@ -216,9 +216,11 @@ class _Ingest:
                 raise FilmError(f"{film} became shorter while it was read: add it again")
             old = known.get(number)
             writing = self._writer.begin(folder, number, data, disks, old)
-            taken.hash(data, cut.piece_bytes)
-            blocks.add(data)
-            extent = self._writer.finish(writing)
+            try:
+                taken.hash(data, cut.piece_bytes)
+                blocks.add(data)
+            finally:
+                extent = self._writer.finish(writing)  # who gives up must not meet a write
             if extent != old:
                 self._catalog.note_ingested(folder, extent)
             taken.extents.append(extent)

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -132,6 +132,7 @@ class ExtentWriter:
         Raises:
             DiskError: too few disks take it.
         """
+        wait(writing.jobs)  # all of them: who gives up must not meet one that still writes
         for place, job in enumerate(writing.jobs):
             try:
                 job.result()

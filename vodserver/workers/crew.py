@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import socket
 import sys
@@ -40,6 +41,9 @@ _LEAST_PAUSE_SECONDS: Final = 0.1
 _MOST_PAUSE_SECONDS: Final = 10.0
 _GOOD_SECONDS: Final = 10.0
 """A worker that lived so long is not blamed for the next one's end."""
+
+_MOST_BAD: Final = 10_000
+"""Bad replicas that a new worker is told of: a message has room for so many."""
 
 _CHANGED_SECONDS: Final = 0.05
 """Upkeep moves replica after replica: workers read a title again at most so often."""
@@ -133,7 +137,8 @@ class Crew:
             settings=settings,
             store=self._store.path.absolute(),
             disks=self._paths(),
-            bad=frozenset(self._store.bad_replicas()),
+            # Others a worker finds out by itself: nothing is sent that it did not verify.
+            bad=frozenset(itertools.islice(self._store.bad_replicas(), _MOST_BAD)),
         )
 
     def _paths(self) -> dict[int, Any]:
@@ -249,6 +254,8 @@ class _Member:
                 how = await self._run_one()
             except OSError as error:
                 how = f"cannot be started: {error.strerror or error}"
+            except ToastError as error:
+                how = f"cannot be told what to do: {error}"
             assert self._listening is not None
             if self._closing:
                 return

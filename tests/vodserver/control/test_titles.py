@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import shutil
 
+import numpy as np
 import pytest
 
 from tests.vodserver.conftest import DISKS, flip_byte, make_empty
@@ -12,6 +13,9 @@ from vodserver.errors import ControlUsageError, StoreUsageError
 from vodserver.store import open_store
 from vodserver.store.blocks import blocks_path
 from vodserver.store.events import TitleAdded, TitleRemoved
+from vodserver.store.fsck import Finding
+from vodserver.store.fsck_repair import repair_findings
+from vodserver.store.upkeep.workshop import workshop_of
 
 
 async def ask(store, operation, /, **arguments):
@@ -200,6 +204,30 @@ async def test_too_few_and_doubled_replicas_are_made_up_for(home):
         assert title == store.catalog.title("clock")
         data = await store.read(title, 0, title.film_bytes)
         assert hashlib.sha256(data).hexdigest() == title.sha256
+
+
+async def test_what_moves_or_goes_while_it_is_read_is_no_problem(home, monkeypatch):
+    with home.open() as store:
+        real = store.check_replica
+
+        async def check(title, extent, disk, **options):
+            if extent.number == 2:
+                store.exclude("clock")
+            return extent.number < 2 and await real(title, extent, disk, **options)
+
+        monkeypatch.setattr(store, "check_replica", check)
+        result, _ = await ask(store, "fsck", deep=True)
+        assert (result["clean"], result["findings"]) == (True, [])
+
+
+async def test_a_finding_is_not_repaired_in_another_title_of_the_same_id(home):
+    with home.open() as store:
+        workshop = workshop_of(store)
+        other = Finding("missing", "", title="clock", folder="0" * 16, extent=999, disk=0)
+        few = Finding("few", "", title="clock", folder="0" * 16, extent=999)
+        rng = np.random.default_rng(1)
+        assert await repair_findings(workshop, [other, few], rng, lambda *_: None) == []
+        assert workshop.remade == 0
 
 
 async def test_what_is_not_the_store_s_is_left_and_stays_a_problem(home):

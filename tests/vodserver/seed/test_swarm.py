@@ -91,6 +91,23 @@ async def test_nothing_hangs_when_the_torrent_is_gone(connected):
     async with asyncio.timeout(8):
         assert await seed._swarm.peers(handle) == []
         assert await seed._swarm.endpoints(handle) == []
+        seed._swarm.dial(handle, [(CLIENT_HOST, 1)])
+        await seed._swarm.call_back(handle, {CLIENT_HOST}, drop=True)
+
+
+async def test_files_are_opened_anew_though_the_answer_was_dropped(connected):
+    """libtorrent holds so many alerts, and then drops them: that the files are closed, for one."""
+    seed, _ = connected
+    handle = handle_of(seed)
+    seed._swarm._flushing[handle] = False  # asked long ago
+    seed._swarm.reopen(handle)
+    assert seed._swarm._flushing[handle]  # and it would be waited for for ever
+
+    seed._swarm._ask_again()
+
+    async with asyncio.timeout(8):
+        while seed._swarm._flushing:  # noqa: ASYNC110 - libtorrent's answer is not passed on
+            await asyncio.sleep(0.01)
 
 
 async def test_what_was_sent_of_each_torrent_is_known(connected):

@@ -83,6 +83,18 @@ async def test_an_extent_is_hastened_once(log):
     assert log.lines == ["a0"]
 
 
+async def test_a_whole_disk_s_extents_are_hastened_in_no_time(log):
+    """So many that looking through all of them for each would take minutes."""
+    a = title("a", 50_000)
+    for _ in range(2):
+        for number in range(50_000):
+            log.verifier.hasten(a, number)
+
+    assert len(log.verifier._urgent) == 50_000
+    await log.run(turns=3)
+    assert log.lines[:2] == ["a0", "a1"]
+
+
 async def test_it_goes_on_when_something_comes_later(log):
     task = asyncio.create_task(log.verifier.work())
     await asyncio.sleep(0)

@@ -3,6 +3,7 @@
 import dataclasses
 import errno
 import os
+import time
 
 import numpy as np
 import pytest
@@ -101,6 +102,25 @@ def test_when_too_few_are_left_the_failure_of_the_disk_is_told(writer, catalog, 
     with pytest.raises(DiskError, match=r"disk\d is full"):
         write(writer, (2, 0))
     assert writer.room()[1].tolist().count(0) == 3
+
+
+def test_who_is_told_of_a_failure_meets_no_write_that_goes_on(writer, catalog, monkeypatch):
+    """Else the folder would be removed, and come to be again by the other replica."""
+    real, ended = writer._put, []
+
+    def put(writing, disk):
+        if disk == 0:
+            raise DiskError("the disk is broken")
+        time.sleep(0.1)  # a disk that is slower than the one that fails
+        real(writing, disk)
+        ended.append(disk)
+
+    monkeypatch.setattr(writer, "_put", put)
+    for disk in (1, 3):
+        catalog.set_disk(disk, state="draining")
+    with pytest.raises(DiskError):
+        write(writer, (0, 2))
+    assert ended == [2]
 
 
 def test_a_disk_that_is_not_active_is_stood_in_for(writer, catalog):

@@ -20,6 +20,7 @@ from vodserver.settings import ServeSettings
 from vodserver.store import add_film
 from vodserver.store.removal import remove_title
 from vodserver.workers import Crew
+from vodserver.workers.frames import encode
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
 
@@ -153,6 +154,18 @@ async def test_a_worker_that_is_killed_is_replaced_and_what_it_sent_stays_counte
                 status = await answer.json()
             sent = status["http_bytes_sent"] - before
             assert home.title.film_bytes < sent < home.title.film_bytes + 1000
+
+
+def test_what_a_worker_is_told_has_room_in_a_message_however_many_replicas_are_bad(
+    pristine, monkeypatch
+):
+    with pristine.open() as store:
+        bad = {("0123456789abcdef", number, 7) for number in range(200_000)}
+        monkeypatch.setattr(store, "bad_replicas", lambda: bad)
+        crew = Crew(store, ServeSettings(port=0, workers=2, seed=False))
+        terms = crew.terms(crew._settings)
+        assert len(encode({"tell": "terms", "with": terms.to_json()})) < 1_000_000
+        assert terms.bad < bad
 
 
 async def test_a_worker_that_hangs_is_replaced(home, monkeypatch, caplog):

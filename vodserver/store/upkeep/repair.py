@@ -217,8 +217,8 @@ class Repairs:
     async def _try(self, job: Job) -> float | None:
         """Do a job; how long to wait before it is tried again, None if it is done with."""
         title = self._workshop.store.title(job.title_id)
-        if title is None:
-            return None
+        if title is None or job.number >= len(title.extents):
+            return None  # it was removed, and perhaps another has its id
         extent = title.extents[job.number]
         try:
             if job.disk is None:
@@ -231,6 +231,9 @@ class Repairs:
             self._doubt(error.disk)
             return self._retry(job, error)
         except (ToastError, OSError) as error:
+            return self._retry(job, error)
+        except Exception as error:  # noqa: BLE001 - else no job would be done any more
+            _log.exception("the repair of extent %d of '%s' failed", job.number, job.title_id)
             return self._retry(job, error)
         return None if wait <= 0 else wait
 

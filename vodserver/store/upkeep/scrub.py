@@ -185,7 +185,8 @@ class Scrub:
         if not title.block_roots:
             return
         fault = await in_thread(lambda: fault_of(store.path, title, deep=True))
-        if fault is None:
+        current = store.title(title.id)
+        if fault is None or current is None or current.folder != title.folder:
             return
         self.state.bad += 1
         store.doubt_blocks(title.id)

@@ -214,6 +214,30 @@ async def test_what_fails_is_tried_again(home, monkeypatch):
     assert_whole(home)
 
 
+async def test_an_error_of_ours_does_not_end_the_queue(home, monkeypatch, caplog):
+    """And the job that met it is tried again."""
+    monkeypatch.setattr(repair, "_FIRST_RETRY_SECONDS", 0.01)
+    flip_byte(home.replica(1, 0), 5)
+    flip_byte(home.replica(2, 0), 5)
+    real, failed = repair.mend, []
+
+    async def failing(workshop, title, extent, disk, **options):
+        if extent.number == 1 and not failed:
+            failed.append(extent.number)
+            raise RuntimeError("an error of ours")
+        return await real(workshop, title, extent, disk, **options)
+
+    monkeypatch.setattr(repair, "mend", failing)
+    with home.open() as store:
+        repairs, _ = queue(store)
+        for number in (1, 2):
+            repairs.want(Job(home.title.id, number, home.title.extents[number].disks[0]))
+        repairs.want(Job(home.title.id, 999, 0))  # of a longer film that had this id before
+        await run_until(repairs, lambda: repairs.waiting == 0)
+    assert "an error of ours" in caplog.text
+    assert_whole(home)
+
+
 async def test_what_waits_is_hurried_when_something_changes(home):
     flip_byte(home.replica(1, 0), 5)
     title, _, disk = first(home)
