@@ -37,6 +37,10 @@ class Display(ABC):
         """Players can read the film here."""
 
     @abstractmethod
+    def resumed(self, seconds: float) -> None:
+        """The film begins where it was left."""
+
+    @abstractmethod
     def trouble(self, text: str) -> None:
         """A player says that something does not work."""
 
@@ -92,6 +96,9 @@ class _JsonLines(Display):
     def gateway(self, url: str, playlist_url: str) -> None:
         print_json({"event": "gateway", "url": url, "playlist_url": playlist_url})
 
+    def resumed(self, seconds: float) -> None:
+        print_json({"event": "resumed", "position_seconds": seconds})
+
     def trouble(self, text: str) -> None:
         print_json({"event": "trouble", "text": text})
 
@@ -121,6 +128,10 @@ class _Terminal(Display):
     def checking(self, done: int, total: int) -> None:
         if done == total:
             self._console.print(f"{total} pieces on disk checked, resuming", highlight=False)
+
+    def resumed(self, seconds: float) -> None:
+        line = f"from {format_seconds(seconds)}, where it was left (--start 0 begins anew)"
+        self._console.print(line, highlight=False)
 
     def trouble(self, text: str) -> None:
         self._console.print(text, style="yellow", highlight=False, soft_wrap=True)

@@ -5,7 +5,7 @@ import contextlib
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ import numpy as np
 from toast.cli.amounts import BUFFER
 from toast.cli.display import Display
 from toast.cli.network import NetworkOptions, network_options
+from toast.cli.positions import Positions
 from toast.common.cli import RATE, SECONDS, SIZE
 from toast.common.errors import UsageError
 from toast.gateway import Gateway
@@ -45,6 +46,7 @@ __all__ = [
 
 _DEFAULTS = ViewerSettings()
 _LAST_READS_SECONDS = 5.0
+_REMEMBER_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,10 @@ class Request:
     gateway_port: int | None
     seed: int | None
     in_order_seconds: float | None
+    remembers: bool
+    """Whether to remember where the film is left."""
+    resumes: bool
+    """Whether to begin where it was left."""
 
 
 GATEWAY_PORT: Final = click.option(
@@ -145,6 +151,8 @@ def make_request(
     gateway_port: int | None,
     *,
     pace: Pace = Pace.CLOCK,
+    remembers: bool = False,
+    resumes: bool = False,
     source: str,
     folder: Path,
     origin: str | None,
@@ -200,6 +208,8 @@ def make_request(
         gateway_port=gateway_port,
         seed=random_seed,
         in_order_seconds=in_order_seconds,
+        remembers=remembers,
+        resumes=resumes,
     )
 
 
@@ -248,9 +258,15 @@ async def run_viewing(request: Request, display: Display, player: Player | None)
             source = await resolve_source(
                 request.source, http=http, session=session, origin=request.origin
             )
+            left_at = _left_at(request, source)
+            if left_at:
+                settings = replace(request.settings, start_seconds=left_at)
+                request = replace(request, settings=settings)
             viewer = _make_viewer(request, source, http, session)
             viewing.append(viewer)
             display.source(source)
+            if left_at:
+                display.resumed(left_at)
             await viewer.open(display.checking)
             await _run(viewer, request, display, player)
             display.report(await viewer.report())
@@ -262,6 +278,30 @@ async def run_viewing(request: Request, display: Display, player: Player | None)
         display.close()
         await session.close()
     return 130 if signal.SIGINT in interrupted and request.gateway_port is None else 0
+
+
+def _left_at(request: Request, source: Source) -> float:
+    """Where the film was left, if it is to begin there; else 0."""
+    if not request.resumes:
+        return 0.0
+    return Positions(request.settings.folder).get(source.metainfo.info_hash.hex())
+
+
+async def _remember(viewer: Viewer) -> None:
+    """Note now and then where the film is, and once more at the end."""
+    positions = Positions(viewer.settings.folder)
+    film_id = viewer.metainfo.info_hash.hex()
+
+    def note() -> None:
+        if viewer.timemap is not None:
+            positions.put(film_id, viewer.own_position, viewer.timemap.duration)
+
+    try:
+        while True:
+            await asyncio.sleep(_REMEMBER_SECONDS)
+            note()
+    finally:
+        note()
 
 
 def _make_viewer(
@@ -292,6 +332,8 @@ async def _run(viewer: Viewer, request: Request, display: Display, player: Playe
             if player is not None:
                 playing = _play(player, viewer, reader, gateway, display)
                 helpers.append(asyncio.create_task(playing))
+        if request.remembers:
+            helpers.append(asyncio.create_task(_remember(viewer)))
         following = asyncio.create_task(display.follow(viewer))
         following.add_done_callback(lambda _: viewer.stop())  # nobody is left to show it to
         helpers.append(following)

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from toast.cli.display import make_display
 from toast.cli.foreground import GATEWAY_PORT, make_request, run_viewing, shared_options
@@ -28,8 +29,8 @@ def play(gateway_port: int, player: str, as_json: bool, **options: Any) -> int:
     """Play SOURCE in a player of this machine.
 
     SOURCE is a .torrent, the URL of a title on a VoD server, or a magnet link. The film is offered
-    on a local URL that any player can open, with the subtitles found beside it. Ends with the
-    player, or on Ctrl-C.
+    on a local URL that any player can open, with the subtitles found beside it. Begins where the
+    film was left, unless --start says where. Ends with the player, or on Ctrl-C.
 
     \b
     Example:
@@ -37,5 +38,13 @@ def play(gateway_port: int, player: str, as_json: bool, **options: Any) -> int:
       toast play film.torrent --player "mpv --fs" --start 41:30
       toast play film.torrent --player "vlc --fullscreen {url}"
     """
-    request = make_request(str(Behaviour.SEEDING), gateway_port, pace=Pace.READERS, **options)
+    told = click.get_current_context().get_parameter_source("start") is not ParameterSource.DEFAULT
+    request = make_request(
+        str(Behaviour.SEEDING),
+        gateway_port,
+        pace=Pace.READERS,
+        remembers=True,
+        resumes=not told,
+        **options,
+    )
     return asyncio.run(run_viewing(request, make_display(as_json), choose_player(player)))
