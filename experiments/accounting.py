@@ -4,8 +4,9 @@ The formulas are those of docs/measures.md; every figure can be computed again f
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ class ViewerReport:
     complete: bool
     choice_share: float | None
     requested_pieces: int
+    bytes_regretted: int = 0
+    origin_payload_by_reason: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def from_event(cls, event: Mapping[str, Any], *, viewer: str) -> "ViewerReport":
@@ -55,6 +58,9 @@ class ViewerReport:
             if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
                 raise LabError(f"the report of {viewer} has no usable '{name}' ({value!r})")
             values[name] = value
+        reasons = values["origin_payload_by_reason"]
+        if not all(isinstance(count, int) for count in reasons.values()):
+            raise LabError(f"the report of {viewer} counts no bytes by reason ({reasons!r})")
         return cls(**values)
 
 
@@ -62,6 +68,8 @@ _COUNTS = "film_bytes stalls bytes_from_peers bytes_from_seed bytes_from_origin 
 _TIMES = "start_seconds stall_seconds presence_seconds arrived_at departed_at"
 _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys((*_COUNTS.split(), "bytes_uploaded", "requested_pieces"), (int,)),
+    "bytes_regretted": (int,),
+    "origin_payload_by_reason": (dict,),
     **dict.fromkeys(_TIMES.split(), (int, float)),
     "sha256": (str, type(None)),
     "complete": (bool,),
@@ -147,6 +155,10 @@ def summarize(facts: RunFacts) -> dict[str, Any]:
         "receipts_agree": _agree(served, receipts, wasted),
         "peer_bytes": from_peers,
         "wasted_bytes": wasted,
+        "regretted_bytes": sum(report.bytes_regretted for report in reports),
+        "origin_bytes_by_reason": dict(
+            sorted(sum((Counter(r.origin_payload_by_reason) for r in reports), Counter()).items())
+        ),
         "choice_share": round(chosen / requested, 4) if requested else None,
     }
 

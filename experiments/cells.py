@@ -154,6 +154,30 @@ CELLS: Final[tuple[Cell, ...]] = (
     _picker("beta", 0.80),
     _picker("hybrid", 0.80),
     Cell(
+        "plenty",
+        "ten viewers with four times the film's rate to give: next to nothing is sent twice",
+        (*_DEMO, "--viewers", "10", "--spacing", "3", "--upload", "8Mbps"),
+        (
+            *_WELL,
+            Check("waste", "<=", 0.02),
+            Check("offload", ">=", 0.80),
+            Check("regretted_bytes", ">=", 0),
+        ),
+    ),
+    Cell(
+        "discipline",
+        "who quits at a tenth, alone or among peers; a budget that is spent",
+        (*_FULL, "tests/lab/test_origin_discipline.py"),
+        (
+            *_ALL_PASS,
+            Check("quit_alone_seconds_beyond", "<=", 15.0),
+            Check("quit_among_peers_seconds_beyond", "<=", 15.0),
+            Check("budget_over_bytes", "<=", 0),
+            Check("budget_refused_pieces", ">=", 1),
+            Check("budget_stalls", "=", 0),
+        ),
+    ),
+    Cell(
         "netem-tun",
         "an emulated network has the delay, loss and rate that it was asked for",
         (*_FULL, "tests/lab/test_netem_tun.py", "tests/netem"),

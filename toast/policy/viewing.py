@@ -258,9 +258,7 @@ class ViewingPolicy:
         if not supplied:
             return -math.inf  # nobody else can bring it: late is better than never
         return self._horizon.horizon(
-            # Where neighbours are judged one by one, what is begun is closed again in time: it is
-            # worth beginning a piece for one block of it.
-            piece_bytes=BLOCK_BYTES if facts.uplinks is not None else self._geometry.piece_bytes,
+            piece_bytes=self._geometry.piece_bytes,
             film_rate=self._film_rate,
             peer_rate=self._rate,
             queued_bytes=facts.queued_bytes,
@@ -356,7 +354,8 @@ class ViewingPolicy:
         pieces = np.flatnonzero(begun)
         if not pieces.size:
             return late, math.inf
-        needed = prospects.next_block(pieces, BLOCK_BYTES)
+        safety = self._settings.estimate.safety_factor
+        needed = safety * prospects.next_block(pieces, BLOCK_BYTES)
         for place, piece in enumerate(pieces.tolist()):
             size = missing_bytes(self._geometry, piece, missing_blocks(piece))
             needed[place] += self._hand_over_seconds(facts, size)
