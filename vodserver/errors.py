@@ -13,6 +13,7 @@ __all__ = [
     "IngestStopped",
     "LinkError",
     "ReadError",
+    "ReplicaError",
     "SeedError",
     "ServeError",
     "ServeUsageError",
@@ -67,6 +68,19 @@ class TargetError(DiskError):
 
 class ReadError(StoreError, OSError):
     """No replica of an extent holds the bytes that were written into it."""
+
+
+class ReplicaError(ReadError):
+    """One replica cannot be sent from; another may.
+
+    Args:
+        disk: the number of its disk.
+        message: why.
+    """
+
+    def __init__(self, disk: int, message: str) -> None:
+        super().__init__(message)
+        self.disk = disk
 
 
 class ServeError(ToastError):

@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Coroutine
 from typing import Final, Protocol
 
-from vodserver.errors import ReadError
+from vodserver.errors import ReadError, ReplicaError
 from vodserver.store import Ready, Title
 
 __all__ = ["FilmSource", "Pacer", "Sending", "send_at_once"]
@@ -102,7 +102,7 @@ def send_at_once(
         sent = _send_file(sock.fileno(), ready)
     except BlockingIOError:
         return headed, 0
-    except ReadError as error:  # whoever goes on from here has another replica
+    except ReplicaError as error:  # whoever goes on from here has another replica
         source.note_fault(title, start, ready.disk, str(error))
         return headed, 0
     source.note_resident(ready.disk, sent)
@@ -113,7 +113,7 @@ def _send_file(fd: int, ready: Ready) -> int:
     """Send what the socket takes of a replica; how much that was.
 
     Raises:
-        ReadError: the replica is at fault; no byte went.
+        ReplicaError: the replica is at fault; no byte went.
         BlockingIOError: the socket takes nothing now.
         OSError: the connection is gone.
     """
@@ -125,9 +125,9 @@ def _send_file(fd: int, ready: Ready) -> int:
         # again.
         if error.errno not in _OF_DISK:
             raise
-        raise ReadError(f"it cannot be read: {error.strerror}") from error
+        raise ReplicaError(ready.disk, f"it cannot be read: {error.strerror}") from error
     if sent == 0:
-        raise ReadError("it is shorter than it was written")
+        raise ReplicaError(ready.disk, "it is shorter than it was written")
     return sent
 
 
@@ -219,7 +219,7 @@ class Sending:
             self._send_head()
             if ready is not None:
                 self._send_part(ready)
-        except _ReplicaFault as error:
+        except ReplicaError as error:
             self._pass_over(error)
             return
         except BlockingIOError:
@@ -256,10 +256,7 @@ class Sending:
 
     def _send_part(self, ready: Ready) -> None:
         if ready.file is not None:
-            try:
-                sent = _send_file(self._fd, ready)
-            except ReadError as error:
-                raise _ReplicaFault(ready.disk, error) from error
+            sent = _send_file(self._fd, ready)
         else:
             assert ready.view is not None
             sent = self._sock.send(ready.view)
@@ -277,14 +274,14 @@ class Sending:
         else:
             self._fetched = None
 
-    def _pass_over(self, fault: "_ReplicaFault") -> None:
+    def _pass_over(self, error: ReplicaError) -> None:
         """Go on with another replica, from the same byte; a film does not have many."""
         self._faults += 1
         if self._faults > _MOST_FAULTS:
-            self._finish(fault.error)
+            self._finish(error)
             return
         self._fetched = None
-        self._source.note_fault(self._title, self._at, fault.disk, str(fault.error))
+        self._source.note_fault(self._title, self._at, error.disk, str(error))
         self._pause()
         # In its turn, and not from within: others wait for theirs.
         self._wait_for(self._go_on())
@@ -322,12 +319,3 @@ class Sending:
             return
         self._waiting = None
         self._go()
-
-
-class _ReplicaFault(Exception):  # noqa: N818 - it is caught where it is raised
-    """One replica cannot be sent from."""
-
-    def __init__(self, disk: int, error: ReadError) -> None:
-        super().__init__(str(error))
-        self.disk = disk
-        self.error = error
