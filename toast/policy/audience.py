@@ -131,19 +131,27 @@ class Audience:
         for reader in self._readers:
             reader.follows = False
 
-    def slack(self, now: float, position: float, slack: NDArray[np.float64]) -> NDArray[np.float64]:
+    def slack(
+        self,
+        now: float,
+        position: float,
+        slack: NDArray[np.float64],
+        *,
+        starting: bool = False,
+    ) -> NDArray[np.float64]:
         """What is due, counting all readers.
 
         Args:
             now: the time.
             position: film time of the playhead.
             slack: float64[P], seconds until each piece is due for the playhead.
+            starting: whether a first picture is waited for: nothing is needed ahead of it.
 
         Returns:
             float64[P], seconds until some reader needs each piece, `lead_seconds` before the very
             last moment.
         """
-        lead = self.settings.lead_seconds
+        lead = 0.0 if starting else self.settings.lead_seconds
         least = slack - lead
         for reader in self._readers:
             idle = not reader.waiting and now - reader.taken_at > self.settings.idle_seconds

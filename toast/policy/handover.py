@@ -186,7 +186,9 @@ def due_orders(  # noqa: PLR0917 - the contract of the rooms: callers may pass t
         waited_for = terms.waiting is not None and slack <= 0
         room = settings.parallel_waiting if waited_for else settings.parallel
         longest = fixed + (before + geometry.piece_bytes) / rate
-        if under_way + len(orders) >= room or slack > max(longest, terms.ahead_seconds):
+        # A picture that is waited for has the line for itself.
+        beyond = terms.waiting is not None and not waited_for
+        if under_way + len(orders) >= room or beyond or slack > max(longest, terms.ahead_seconds):
             break
         missing = missing_blocks(piece)
         size = missing_bytes(geometry, piece, missing)

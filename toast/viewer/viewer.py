@@ -305,8 +305,9 @@ class Viewer:
         assert self.playhead is not None
         self._snapshot = snapshot
         assert self.attendance is not None
+        starting = self.playhead.state is State.STARTING
         slack = self.attendance.audience.slack(
-            now, self.playhead.position, self.playhead.slack(now)
+            now, self.playhead.position, self.playhead.slack(now), starting=starting
         )
         for piece in (*self.reading.urgent, *self.reading.in_use):
             slack[piece] = min(slack[piece], 0.0)
@@ -321,7 +322,7 @@ class Viewer:
             queued_bytes=sum(neighbour.queued_bytes for neighbour in snapshot.neighbours),
             origin=self._supply.estimate(),
             lead_seconds=self._neighbourhood.lead_seconds(self.playhead.position),
-            starting=self.playhead.state is State.STARTING,
+            starting=starting,
             seeking=self.playhead.start_seconds is not None,
             resuming=self.settings.start_seconds > 0,
             paused=self.playhead.state is State.PAUSED,

@@ -68,6 +68,11 @@ def test_a_read_of_the_index_is_no_seek_and_no_progress():
     assert audience.frontier == 0.0
 
 
+def test_while_a_first_picture_is_waited_for_nothing_is_wanted_ahead_of_it(audience):
+    slack = audience.slack(0.0, 10.0, slack_at(10.0), starting=True)
+    assert slack[15] == pytest.approx(5.0)
+
+
 def test_a_player_wants_to_be_ahead_of_its_picture(audience):
     slack = audience.slack(0.0, 10.0, slack_at(10.0))
     assert slack[15] == pytest.approx(3.0)
