@@ -172,6 +172,18 @@ def test_subtitles_are_shown_and_the_choice_is_remembered(watch, expect):
     expect(page.get_by_label("Subtitles", exact=True)).to_have_value("-1")
 
 
+def test_subtitles_that_are_found_later_are_offered(watch, daemon, expect):
+    page = watch()
+    expect(page.get_by_label("Subtitles", exact=True)).to_be_hidden()
+    daemon.put(film(1, duration_seconds=SECONDS, subtitles=SUBTITLES))
+    expect(page.get_by_label("Subtitles", exact=True)).to_be_visible()
+    page.keyboard.press("c")
+    wait(page, "video.textTracks[0].activeCues?.[0]?.text === 'Line of english.vtt'")
+    daemon.put(film(1, duration_seconds=SECONDS, subtitles=SUBTITLES, neighbours=2))
+    expect(page.locator(".figures dd").nth(1)).to_have_text("2")
+    assert video(page, "textTracks[0].mode") == "showing"
+
+
 def test_a_paused_film_goes_on_when_it_is_played(watch, daemon):
     watch(state="paused")
     assert daemon.calls == [("PATCH", f"/api/v1/films/{film(1)['id']}", {"paused": False})]

@@ -21,9 +21,8 @@ export class Controls {
   /**
    * @param {object} player what keys do, too: toggle, skip, mute, ...
    * @param {HTMLVideoElement} video
-   * @param {{label: string, language: string}[]} subtitles
    */
-  constructor(player, video, subtitles) {
+  constructor(player, video) {
     this.#player = player;
     this.#video = video;
     this.#play = iconButton("play", "Play", () => player.toggle(), { "aria-keyshortcuts": "Space K" });
@@ -33,14 +32,12 @@ export class Controls {
       oninput: () => { video.muted = false; video.volume = Number(this.#volume.value); },
     });
     this.#subtitles = h("select", { "aria-label": "Subtitles", title: "Subtitles (c)", onchange: () => player.chooseSubtitles(Number(this.#subtitles.value)) },
-      h("option", { value: -1 }, "No subtitles"),
-      subtitles.map(({ label, language }, at) => h("option", { value: at }, label || language || `Subtitles ${at + 1}`)));
+      h("option", { value: -1 }, "No subtitles"));
     this.#speed = h("select", { "aria-label": "Speed", title: "Speed (< and >)", onchange: () => { video.playbackRate = Number(this.#speed.value); } },
       SPEEDS.map((speed) => h("option", { value: speed }, `${speed}×`)));
     this.#full = iconButton("full", "Whole screen", () => player.fullscreen(), { "aria-keyshortcuts": "F" });
     const pip = iconButton("pip", "Picture in picture", () => player.pictureInPicture(), { class: "round wide-only" });
     show(pip, Boolean(document.pictureInPictureEnabled));
-    show(this.#subtitles, subtitles.length > 0);
     this.element = h("div", { class: "controls", role: "group", "aria-label": "Player" },
       this.#play,
       iconButton("back", "10 seconds back", () => player.skip(-10), { "aria-keyshortcuts": "J" }),
@@ -63,6 +60,12 @@ export class Controls {
     setText(this.#times, `${clock(time)} / ${clock(duration)}`);
     const whole = Boolean(document.fullscreenElement);
     relabel(this.#full, whole ? "small" : "full", whole ? "Leave the whole screen" : "Whole screen");
+  }
+
+  /** Which subtitles there are, by their labels. */
+  offerSubtitles(labels) {
+    this.#subtitles.replaceChildren(this.#subtitles.firstChild, ...labels.map((label, at) => h("option", { value: at }, label)));
+    show(this.#subtitles, labels.length > 0);
   }
 
   /** Which subtitles are shown: an index, or -1. */

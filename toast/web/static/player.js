@@ -41,6 +41,7 @@ export class Player {
   #reports;
   #note = null;
   #track = -1;
+  #subtitles = null;
   #target = null; // where a seek leads that has not been made yet
   #lastSeek = -Infinity;
   #timers = { seek: 0, idle: 0, hint: 0, tick: 0 };
@@ -54,11 +55,10 @@ export class Player {
     this.#store = store;
     this.#film = film;
     this.title = film.title || film.name;
-    const subtitles = film.subtitles ?? [];
-    this.#video = h("video", { preload: "auto", playsinline: true, tabindex: -1, "aria-label": this.title, poster: film.poster_url ? local(film.poster_url) : null }, trackElements(subtitles));
+    this.#video = h("video", { preload: "auto", playsinline: true, tabindex: -1, "aria-label": this.title, poster: film.poster_url ? local(film.poster_url) : null });
     this.#video.volume = Number(recall("volume") ?? 1);
     this.#video.muted = recall("muted") === "true";
-    this.#controls = new Controls(this, this.#video, subtitles);
+    this.#controls = new Controls(this, this.#video);
     this.#trouble = new Trouble(this.#video, () => ({ film: this.#film, here: store.connection === "here" }), (at) => { this.#open(at); this.#play(); });
     this.#reports = new PositionReports(this.#video, film.id);
     this.#cover = h("button", { type: "button", class: "cover", "aria-label": "Play the film", onclick: () => this.toggle() }, h("span", { class: "cover-sign" }, icon("play")));
@@ -72,7 +72,7 @@ export class Player {
     this.#listen();
     this.#showFilm();
     this.#loadPieces();
-    this.#begin(subtitles);
+    this.#begin();
   }
 
   close() {
@@ -153,10 +153,8 @@ export class Player {
   }
 
   chooseSubtitles(chosen) {
-    this.#track = chosen;
-    showTrack(this.#video, chosen);
     rememberTrack(this.#video, chosen);
-    this.#controls.subtitles(chosen);
+    this.#showTrack(chosen);
   }
 
   async fullscreen() {
@@ -189,11 +187,9 @@ export class Player {
     return Number.isFinite(known) ? known : (this.#film.duration_seconds ?? NaN);
   }
 
-  #begin(subtitles) {
+  #begin() {
     const at = resumePosition(this.#film);
     this.#open(at);
-    const chosen = rememberedTrack(subtitles);
-    if (chosen >= 0) this.chooseSubtitles(chosen);
     if (at) this.#note = say(`Going on at ${clock(at)}`, { label: "From the start", run: () => this.seek(0) });
     this.#play();
   }
@@ -278,6 +274,23 @@ export class Player {
     }
   }
 
+  #showTrack(chosen) {
+    this.#track = chosen;
+    showTrack(this.#video, chosen);
+    this.#controls.subtitles(chosen);
+  }
+
+  /** Subtitles may be found later than the film: they come from the swarm, too. */
+  #offerSubtitles(subtitles) {
+    const known = JSON.stringify(subtitles);
+    if (known === this.#subtitles) return;
+    this.#subtitles = known;
+    const tracks = trackElements(subtitles);
+    this.#video.replaceChildren(...tracks);
+    this.#controls.offerSubtitles(tracks.map((track) => track.label));
+    this.#showTrack(rememberedTrack(subtitles));
+  }
+
   #showPieces(sources) {
     this.#map.update(sources, this.#film.duration_seconds);
     this.#timeline.pieces(sources);
@@ -288,6 +301,7 @@ export class Player {
     this.title = film.title || film.name;
     setText(this.#heading, this.title);
     this.#figures.update(film);
+    this.#offerSubtitles(film.subtitles ?? []);
     this.#trouble.update();
     const size = film.width && film.height ? `${film.width}×${film.height}` : null;
     const codecs = [film.video_codec, film.audio_codec].filter(Boolean).map(codecName).join(" and ");
