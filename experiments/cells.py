@@ -299,6 +299,17 @@ CELLS: Final[tuple[Cell, ...]] = (
         (*_ALL_PASS, *_none("stream_wrong_films", "stream_starvation_incidents")),
     ),
     Cell(
+        "web-viewer",
+        "the web viewer in Chromium: start, seeks, subtitles, reload, every state; its picture",
+        (*_FULL, "tests/interop/test_web_viewer.py", "tests/toast/web"),
+        (
+            *_ALL_PASS,
+            Check("web_start_seconds", "<=", 3.0),
+            Check("web_seek_forward_seconds", "<=", 1.0),
+            Check("web_seek_back_seconds", "<=", 1.0),
+        ),
+    ),
+    Cell(
         "workers",
         "several processes on one port, one that reads the disks",
         (*_FULL, "tests/lab/test_workers.py"),

@@ -100,7 +100,7 @@ def browser_page():
     failures = []
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        page = browser.new_page(viewport={"width": 1180, "height": 800})
+        page = browser.new_page(viewport={"width": 1180, "height": 830})
         page.set_default_timeout(15_000)
         page.on("pageerror", lambda error: failures.append(str(error)))
         if not page.evaluate(f"document.createElement('video').canPlayType('{CODECS}')"):
@@ -270,7 +270,7 @@ def take_picture(screen, daemon, figures):
     try:
         with Image.open(raw) as picture:
             # A palette: the film's grain would make it four times as large.
-            picture.quantize(128, dither=Image.Dither.NONE).save(PICTURE, optimize=True)
+            picture.quantize(224, dither=Image.Dither.NONE).save(PICTURE, optimize=True)
     finally:
         raw.unlink()
     figures["web_picture_bytes"] = PICTURE.stat().st_size

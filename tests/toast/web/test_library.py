@@ -234,7 +234,7 @@ def test_the_daemon_goes_away_and_comes_back(open_page, daemon, expect):
 def test_without_a_token_it_says_what_to_do(open_page, daemon, expect):
     daemon.locked = True
     page = open_page()
-    expect(page.locator("#connection")).to_contain_text("Open the address that the daemon printed")
+    expect(page.locator("#connection")).to_contain_text("not let in yet. Run “toast open”")
     daemon.locked = False
     page.get_by_label("Token").fill("se cret")
     page.get_by_role("button", name="Let me in").click()

@@ -55,7 +55,7 @@ function route() {
 function lockedForm() {
   const token = h("input", { type: "password", "aria-label": "Token", autocomplete: "current-password", placeholder: "Token" });
   return h("form", { class: "locked", onsubmit: (event) => { event.preventDefault(); location.assign(`/?token=${encodeURIComponent(token.value.trim())}`); } },
-    h("span", {}, "This browser is not let in yet. Open the address that the daemon printed, or give its token: "), token, h("button", { type: "submit" }, "Let me in"));
+    h("span", {}, "This browser is not let in yet. Run “toast open”, or give the daemon's token: "), token, h("button", { type: "submit" }, "Let me in"));
 }
 
 function showConnection() {
