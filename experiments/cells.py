@@ -316,6 +316,18 @@ CELLS: Final[tuple[Cell, ...]] = (
         _ALL_PASS,
     ),
     Cell(
+        "limited-buffer",
+        "viewers that keep a quarter of the film see it whole, feed each other, and step back",
+        (*_FULL, "tests/lab/test_limited_buffer.py"),
+        (
+            *_ALL_PASS,
+            *_none("buffer_over_bound_bytes", "buffer_wrong_films", "buffer_bans"),
+            Check("ejected_served_again_by_server", ">=", 1),
+            Check("ejected_served_again_by_peers", ">=", 1),
+            Check("buffer_offload", ">=", 0.3),
+        ),
+    ),
+    Cell(
         "wake-up",
         "from a finished piece to its bytes on the player's socket, in a real swarm",
         (*_FULL, "tests/lab/test_wakeup.py"),

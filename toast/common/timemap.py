@@ -117,6 +117,37 @@ class TimeMap:
         first = ((0, min(BLOCK_BYTES, film_bytes)),)
         return cls(film_bytes, duration, cell, due, (), first, "constant")
 
+    def within(self, start: int, total_bytes: int) -> Self:
+        """The same map, counted in the bytes of something larger that the film is a part of.
+
+        What lies around the film is never needed: it counts as due when the film ends. A cell that
+        the film has only a part of is due when that part is.
+
+        Args:
+            start: where the film's first byte is.
+            total_bytes: size of the larger thing.
+
+        Raises:
+            UsageError: the film does not fit in there.
+        """
+        if not 0 <= start <= total_bytes - self.film_bytes:
+            raise UsageError("time map: the film does not lie in its torrent")
+        cell = max(self.cell_bytes, cell_bytes_for(total_bytes))
+        due = np.full(-(-total_bytes // cell), self.duration)
+        begins = start + np.arange(self.due.size, dtype=np.int64) * self.cell_bytes
+        ends = np.minimum(begins + self.cell_bytes, start + self.film_bytes)
+        np.minimum.at(due, begins // cell, self.due)
+        np.minimum.at(due, (ends - 1) // cell, self.due)  # a cell here may begin in one there
+        return type(self)(
+            total_bytes,
+            self.duration,
+            cell,
+            due,
+            tuple((start + first, start + end) for first, end in self.index),
+            tuple((start + first, start + end) for first, end in self.startup),
+            self.source,
+        )
+
     @property
     def bit_rate(self) -> float:
         """Mean rate of the film in bytes per second."""

@@ -93,11 +93,12 @@ class Unlimited:
 class Limited:
     """Keeps so many pieces at most, finished or not.
 
-    Worth keeping, best first: what is due within `near_seconds`; what was played in the last
-    `back_seconds` (at most a quarter of the buffer); what is due later. The first `pieces` of
-    that are the buffer's span: only they are asked for. Anything else is deleted when, and only
-    when, the span needs the room: first what was played longest ago, and of that first what the
-    neighbours have; then what is due last; at the very end what was begun and is not wanted now.
+    Worth keeping, best first: what is due within `near_seconds` (at most half of the buffer); what
+    was played in the last `back_seconds` (at most a quarter of it); what is due later. The first
+    `pieces` of that are the buffer's span: only they are asked for. Anything else is deleted when,
+    and only when, the span needs the room: first what was played longest ago, and of that first
+    what the neighbours have; then what is due last; at the very end what was begun and is not
+    wanted now.
 
     Args:
         pieces: how many.
@@ -141,6 +142,7 @@ class Limited:
         ahead = np.flatnonzero(np.isfinite(stock.slack))
         ahead = ahead[np.argsort(stock.slack[ahead], kind="stable")]
         near = int(np.searchsorted(stock.slack[ahead], self._near_seconds, side="right"))
+        near = min(near, self.pieces // 2)
         played = np.isinf(stock.slack) & stock.held & (stock.passed <= self._back_seconds)
         back = np.flatnonzero(played)
         back = back[np.argsort(stock.passed[back], kind="stable")][: self.pieces // 4]

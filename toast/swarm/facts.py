@@ -72,7 +72,8 @@ class Snapshot:
 class Counters:
     """Bytes since the film was added; `sent` and `received` include the protocol.
 
-    `rejoins`: how often the film was left and joined again at once, to tell what was ejected.
+    `rejoins`: how often the film was left and joined again at once, to tell what was ejected;
+    `banned`: peers that were banned for wrong data.
     """
 
     sent: int = 0
@@ -82,6 +83,7 @@ class Counters:
     redundant: int = 0
     failed: int = 0
     rejoins: int = 0
+    banned: int = 0
 
 
 class SwarmEvents(Protocol):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from toast.common.geometry import Geometry
 from toast.policy.view import Plan, SwarmView
+from toast.swarm.acquaintances import Acquaintances
 from toast.swarm.errors import SwarmError
 from toast.swarm.facts import (
     OPERATOR_PREFIX,
@@ -29,6 +30,7 @@ __all__ = ["FilmSwarm"]
 
 _REQUESTED, _FINISHED = 1, 3
 _FLAGS = lt.torrent_flags
+_HUNG_UP_ERRORS = frozenset({2, 104})  # asio's end of file, connection reset
 _BANNED_ERRORS = frozenset({91, 93})  # peer_banned, too_many_corrupt_pieces
 
 
@@ -76,14 +78,18 @@ class FilmSwarm:
         self._before = Counters()
         self._returning: tuple[Neighbour, ...] = ()
         self._started = False
-        self._asked: dict[Address, None] = {}  # to connect to, and not left since
+        self._peers = Acquaintances()
         self._udp_trackers: list[str] = []
         self._banned: list[Address] = []
-        self._departed: set[Address] = set()
         self._checked = False
         self._too_early: list[tuple[int, bytes]] = []
         self._reads: list[int] = []
         self.rejoins = 0
+        files = lt.file_storage()
+        for segment in self._layout.segments:
+            files.add_file(segment.name, segment.size)
+        self._info = lt.torrent_info(metainfo.info)
+        self._info.remap_files(files)
         try:
             self._handle: Any = self._join({})
         except RuntimeError as error:
@@ -92,12 +98,7 @@ class FilmSwarm:
     def _join(self, unfinished: dict[int, list[bool]]) -> Any:
         """Add the film to the session, with what is really here."""
         params = lt.add_torrent_params()
-        info = lt.torrent_info(self._metainfo.info)
-        files = lt.file_storage()
-        for segment in self._layout.segments:
-            files.add_file(segment.name, segment.size)
-        info.remap_files(files)
-        params.ti = info
+        params.ti = self._info
         params.save_path = str(self._layout.folder)
         params.storage_mode = lt.storage_mode_t.storage_mode_sparse
         params.have_pieces = self._held.tolist()
@@ -135,12 +136,12 @@ class FilmSwarm:
 
     def connect(self, address: Address) -> None:
         """Connect to a peer, within a second."""
-        self._asked[address] = None
+        self._peers.asked[address] = None
         self._handle.connect_peer(address)
 
     def hang_up(self, address: Address) -> None:
         """Disconnect a peer: what was asked of it can be asked of others."""
-        self._asked.pop(address, None)
+        self._peers.asked.pop(address, None)
         self._session.hang_up(address[0])
 
     @property
@@ -150,8 +151,7 @@ class FilmSwarm:
 
     def departed(self) -> frozenset[Address]:
         """Who has left, or could not be reached, since the last time that this was asked."""
-        departed, self._departed = frozenset(self._departed), set()
-        return departed
+        return self._peers.departed()
 
     def eject(self, pieces: NDArray[np.intp]) -> None:
         """Delete pieces, to make room. Only where each piece is a file of its own.
@@ -176,9 +176,12 @@ class FilmSwarm:
             if not self._held[piece]:
                 self._delete(piece)
         self._deleted.clear()
+        self._peers.now = now
         if self._truth.is_settled(now):
             self._returning = ()
-        if self._truth.is_due(now):
+        if self._truth.is_due(now) or (
+            not self._peers.present and self._truth.is_free(now) and self.ejected.any()
+        ):
             self._rejoin()
             self._truth.told(now)
 
@@ -201,6 +204,7 @@ class FilmSwarm:
             for part in self._handle.get_download_queue()
             if part["piece_index"] not in self._deleted
         }
+        addresses = self._peers.joined_anew()
         self._before = self.counters()
         self._returning = tuple(self._neighbours())
         self._session.unregister(self._handle)
@@ -208,7 +212,7 @@ class FilmSwarm:
         self._handle = self._join(unfinished)
         self.rejoins += 1
         if self._started:
-            self.start(tuple(self._asked))
+            self.start(addresses)
         self._events.neighbours_changed()
 
     def note_operator(self, address: Address) -> None:
@@ -292,6 +296,7 @@ class FilmSwarm:
             redundant=before.redundant + status.total_redundant_bytes,
             failed=before.failed + status.total_failed_bytes,
             rejoins=self.rejoins,
+            banned=len(self._banned),
         )
 
     def close(self) -> None:
@@ -324,11 +329,15 @@ class FilmSwarm:
         if isinstance(alert, lt.peer_ban_alert):
             self._ban(address)
             return
-        if isinstance(alert, lt.peer_disconnected_alert):
-            self._asked.pop(address, None)
-            self._departed.add(address)
+        if isinstance(alert, lt.peer_connect_alert):
+            self._peers.connected(address)
+        else:
+            own = _is_its_own(alert.error)
+            hung_up = not own and alert.error.value() in _HUNG_UP_ERRORS
+            if self._peers.left(address, hung_up=hung_up):
+                self._handle.connect_peer(address)
             # Whom it finds out by comparing blocks it bans without saying so.
-            if alert.error.value() in _BANNED_ERRORS and _is_its_own(alert.error):
+            if alert.error.value() in _BANNED_ERRORS and own:
                 self._ban(address)
         self._events.neighbours_changed()
 

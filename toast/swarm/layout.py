@@ -7,10 +7,12 @@ to give its space back.
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
 from typing import Self
 
 from toast.common.geometry import Geometry
+from toast.swarm.contents import Contents
 
 __all__ = ["Layout", "Part", "Segment"]
 
@@ -76,6 +78,37 @@ class Layout:
         )
         return cls(folder, segments, per_piece=True)
 
+    @classmethod
+    def several(cls, folder: Path, contents: Contents, geometry: Geometry) -> Self:
+        """A film and its subtitles as ordinary files, of a torrent that holds more.
+
+        Their first and last pieces hold something of other files, too. That goes into a hidden
+        folder: without it those pieces could be neither checked nor shared.
+        """
+        film, name = contents.film, contents.film.path.name
+        kept = {film.start: Segment(name, film.start, film.size)}
+        names = {name.casefold()}
+        for file in contents.subtitles:
+            beside = _beside(film.path, file.path)
+            if beside.casefold() not in names:
+                names.add(beside.casefold())
+                kept[file.start] = Segment(beside, file.start, file.size)
+        segments: list[Segment] = []
+
+        def fill(until: int) -> None:
+            """What lies between files: what shares a piece with them, and what does not."""
+            at = segments[-1].start + segments[-1].size if segments else 0
+            step = geometry.piece_bytes
+            cuts = {at, until, min(until, -(-at // step) * step), max(at, until // step * step)}
+            for start, end in pairwise(sorted(cuts)):
+                segments.append(Segment(f".{name}.edges/{start}", start, end - start))
+
+        for start in sorted(kept):
+            fill(start)
+            segments.append(kept[start])
+        fill(geometry.film_bytes)
+        return cls(folder, tuple(segments))
+
     def path(self, segment: Segment) -> Path:
         """The file of a segment."""
         return self.folder / segment.name
@@ -100,3 +133,10 @@ class Layout:
         """
         assert self.per_piece, "only pieces in files of their own can be deleted"
         self.path(self.segments[piece]).unlink(missing_ok=True)
+
+
+def _beside(film: PurePosixPath, subtitles: PurePosixPath) -> str:
+    """What a file of subtitles is called beside the film: by its name it is known to belong."""
+    if subtitles.name.casefold().startswith(film.stem.casefold() + "."):
+        return subtitles.name
+    return f"{film.stem}.{subtitles.name}"

@@ -3,16 +3,19 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import libtorrent as lt
+import numpy as np
+from numpy.typing import NDArray
 
 from toast.common.errors import UsageError
 from toast.common.geometry import Geometry
 from toast.common.timemap import TimeMap
+from toast.swarm.contents import Contents, TorrentFile, read_contents
 from toast.swarm.errors import MetainfoError
 
-__all__ = ["MAX_METAINFO_BYTES", "BlockHashes", "Metainfo", "parse_metainfo"]
+__all__ = ["MAX_METAINFO_BYTES", "BlockHashes", "Metainfo", "file_url", "parse_metainfo"]
 
 _DIGEST_BYTES = 32  # SHA-256
 
@@ -26,17 +29,18 @@ class Metainfo:
 
     Attributes:
         name: the film's file name, without any folder.
-        geometry: its cut into pieces and blocks.
+        geometry: the torrent's cut into pieces and blocks; the film is all of it, or a part.
         info_hash: SHA-1 of the info dictionary, 20 bytes (BEP 3).
         piece_hashes: SHA-1 of each piece.
         origins: URLs of the whole film at VoD servers (BEP 19 `url-list`).
         trackers: announce URLs, in the order given.
-        timemap: byte <-> film time, if the .torrent carries one.
+        timemap: byte of the torrent <-> film time, if the .torrent carries one.
         info: libtorrent's own parsed form.
         block_hashes: where the hashes of single blocks are, if the .torrent says so.
         torrent: the .torrent itself.
         discoverable: whether its peers may be looked for beyond its trackers: it is not private
             (BEP 27), and not of a VoD server of ours, whose tracker knows better who has what.
+        contents: the files, if it is a torrent of several.
     """
 
     name: str
@@ -50,6 +54,39 @@ class Metainfo:
     block_hashes: "BlockHashes | None" = None
     torrent: bytes = field(default=b"", repr=False)
     discoverable: bool = False
+    contents: Contents | None = None
+
+    @property
+    def film_start(self) -> int:
+        """The film's first byte, in the torrent's bytes."""
+        return 0 if self.contents is None else self.contents.film.start
+
+    @property
+    def film_bytes(self) -> int:
+        """The film's size."""
+        return self.geometry.film_bytes if self.contents is None else self.contents.film.size
+
+    def wanted(self, *, subtitles: bool = True) -> NDArray[np.bool_]:
+        """bool[pieces]: those that hold something of the film, or of the subtitles with it."""
+        wanted = np.zeros(self.geometry.pieces, dtype=np.bool_)
+        spans = [(self.film_start, self.film_start + self.film_bytes)]
+        if self.contents is not None and subtitles:
+            spans += [(file.start, file.end) for file in self.contents.subtitles]
+        for start, end in spans:
+            pieces = self.geometry.pieces_of(start, end)
+            wanted[pieces.start : pieces.stop] = True
+        return wanted
+
+    def choose(self, film: str) -> "Metainfo":
+        """The same torrent with another of its files as the film.
+
+        Args:
+            film: its path or name.
+
+        Raises:
+            MetainfoError: there is no such file.
+        """
+        return parse_metainfo(self.torrent, film=film)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +106,15 @@ class BlockHashes:
         return self.roots[piece * _DIGEST_BYTES : (piece + 1) * _DIGEST_BYTES]
 
 
-def parse_metainfo(data: bytes) -> Metainfo:
+def parse_metainfo(data: bytes, *, film: str | None = None) -> Metainfo:
     """Read a .torrent.
 
+    Args:
+        data: the .torrent.
+        film: path or name of the file to play, of several; None: the largest film.
+
     Raises:
-        MetainfoError: it is no .torrent, not of one film file, or not of a kind that we can play.
+        MetainfoError: it is no .torrent, holds no film, or is not of a kind that we can play.
     """
     if len(data) > MAX_METAINFO_BYTES:
         raise MetainfoError(f"this .torrent has {len(data)} bytes; a film's has a few hundred kB")
@@ -86,17 +127,13 @@ def parse_metainfo(data: bytes) -> Metainfo:
         raise MetainfoError("this is not a .torrent file")
     if not info.info_hashes().has_v1():
         raise MetainfoError("this .torrent is BitTorrent v2 only; a v1 or hybrid one is needed")
-    files = info.files()
-    if files.num_files() != 1:
-        raise MetainfoError(
-            f"this .torrent holds {files.num_files()} files; only that of one film can be played"
-        )
+    contents = read_contents(top[b"info"], film)
     try:
         geometry = Geometry(film_bytes=info.total_size(), piece_bytes=info.piece_length())
-        timemap = _timemap(top.get(b"toast"), geometry.film_bytes)
+        timemap = _timemap(top.get(b"toast"), contents, geometry)
     except UsageError as error:
         raise MetainfoError(f"this .torrent is not usable: {error}") from error
-    name = Path(files.file_name(0)).name
+    name = Path(info.files().file_name(0)).name if contents is None else contents.film.path.name
     if not name or name in {".", ".."}:
         raise MetainfoError("this .torrent gives its film no usable file name")
     return Metainfo(
@@ -104,14 +141,36 @@ def parse_metainfo(data: bytes) -> Metainfo:
         geometry=geometry,
         info_hash=info.info_hashes().v1.to_bytes(),
         piece_hashes=tuple(info.hash_for_piece(piece) for piece in range(geometry.pieces)),
-        origins=tuple(url for url in _strings(top.get(b"url-list")) if _is_http(url)),
+        origins=tuple(
+            _content_url(url, name, contents)
+            for url in _strings(top.get(b"url-list"))
+            if _is_http(url)
+        ),
         trackers=tuple(tracker.url for tracker in info.trackers()),
         timemap=timemap,
         info=info,
         discoverable=not info.priv() and b"toast" not in top,
         block_hashes=_block_hashes(top.get(b"block hashes"), geometry.pieces),
         torrent=data,
+        contents=contents,
     )
+
+
+def file_url(origin: str, contents: Contents, file: TorrentFile) -> str:
+    """The URL of a file beside the film, given the film's own."""
+    film = "/".join(quote(part, safe="") for part in contents.film.path.parts)
+    return origin.removesuffix(film) + "/".join(quote(part, safe="") for part in file.path.parts)
+
+
+def _content_url(url: str, name: str, contents: Contents | None) -> str:
+    """The film's URL: what ends in a slash is a folder in which the torrent's files lie (BEP 19).
+
+    A torrent of several files is always in one.
+    """
+    if contents is None:
+        return url + quote(name, safe="") if urlsplit(url).path.endswith("/") else url
+    parts = (contents.name, *contents.film.path.parts)
+    return url.removesuffix("/") + "/" + "/".join(quote(part, safe="") for part in parts)
 
 
 def _block_hashes(value: Any, pieces: int) -> BlockHashes | None:
@@ -126,15 +185,21 @@ def _block_hashes(value: Any, pieces: int) -> BlockHashes | None:
     return BlockHashes(roots, text)
 
 
-def _timemap(value: Any, film_bytes: int) -> TimeMap | None:
+def _timemap(value: Any, contents: Contents | None, geometry: Geometry) -> TimeMap | None:
+    """The film's time map, in the torrent's bytes."""
     if value is None:
         return None
     timemap = TimeMap.from_bencodable(value)
+    film_bytes = geometry.film_bytes if contents is None else contents.film.size
     if timemap.film_bytes != film_bytes:
+        if contents is not None:
+            return None  # of another one of the films in it
         raise UsageError(
             f"its time map is of a film of {timemap.film_bytes} bytes, the film has {film_bytes}"
         )
-    return timemap
+    if contents is None:
+        return timemap
+    return timemap.within(contents.film.start, geometry.film_bytes)
 
 
 def _strings(value: Any) -> list[str]:

@@ -9,6 +9,7 @@ _MANY = 64
 _MANY_SECONDS = 2.0
 _WANTED_SECONDS = 0.5
 _RECONNECT_SECONDS = 2.0
+_ALONE_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -36,6 +37,10 @@ class Truth:
         if self.misled >= _MANY and since >= _MANY_SECONDS:
             return True
         return self.misled > 0 and since >= _MISLED_SECONDS
+
+    def is_free(self, now: float) -> bool:
+        """Whether to tell at once where nobody is there who would have to reconnect."""
+        return now - self._told_at >= _ALONE_SECONDS
 
     def is_settled(self, now: float) -> bool:
         """Whether all who will reconnect have had the time to."""

@@ -109,6 +109,7 @@ def make_report(
         "departed_at": arrived_at + left - joined,
         "position_seconds": playhead.position,
         "rejoins": counters.rejoins,
+        "banned_peers": counters.banned,
         "complete": complete,
         "sha256": sha256,
     }

@@ -10,12 +10,14 @@ import pytest
 from tests.toast.swarm.world import PIECE, make_torrent, random_film
 from toast.policy.view import Plan, SwarmView
 from toast.swarm import FilmFile, Layout, parse_metainfo
+from toast.swarm.acquaintances import Acquaintances
 from toast.swarm.truth import Truth
 
 FILM = random_film(12 * PIECE - 5000, seed=3)
 TORRENT = make_torrent(FILM)
 METAINFO = parse_metainfo(TORRENT)
 PIECES = METAINFO.geometry.pieces
+PEER = ("127.0.0.1", 6881)
 NOTHING = np.empty(0, dtype=np.intp)
 
 
@@ -178,6 +180,7 @@ async def test_blocks_of_a_begun_piece_that_was_ejected_are_forgotten(join, stoc
 async def test_a_file_made_anew_by_a_late_block_is_deleted_again(join, tmp_path):
     layout = chunks(tmp_path / "ours", *range(PIECES))
     ours = await join(METAINFO, tmp_path / "ours", have=have(*range(PIECES)), layout=layout)
+    ours.swarm._truth.told(0.0)
     ours.swarm.eject(numbers(7))
     layout.path(layout.segments[7]).write_bytes(b"late")
 
@@ -185,6 +188,43 @@ async def test_a_file_made_anew_by_a_late_block_is_deleted_again(join, tmp_path)
 
     assert 7 not in stored(layout)
     assert ours.swarm.rejoins == 0
+
+
+async def test_where_nobody_is_there_the_truth_is_told_at_once(join, tmp_path):
+    """It costs nobody a reconnect; whoever comes then is not misled."""
+    layout = chunks(tmp_path / "ours", *range(PIECES))
+    ours = await join(METAINFO, tmp_path / "ours", have=have(*range(PIECES)), layout=layout)
+    ours.swarm.eject(numbers(7))
+    ours.swarm.settle(now=1.0)
+    assert not ours.swarm.ejected.any()
+    ours.swarm.eject(numbers(8))
+    ours.swarm.settle(now=5.9)
+    assert ours.swarm.ejected.any()
+    ours.swarm.settle(now=6.0)
+    assert ours.swarm.rejoins == 2
+
+
+def test_who_hangs_up_is_called_back_but_not_again_and_again():
+    peers = Acquaintances()
+    peers.asked[PEER] = None
+    peers.connected(PEER)
+    assert peers.left(PEER, hung_up=True)
+    peers.connected(PEER)
+    peers.now = 1.9
+    assert not peers.left(PEER, hung_up=True)
+    assert peers.departed() == {PEER}
+    assert peers.departed() == frozenset()
+
+
+@pytest.mark.parametrize(("asked", "here", "hung_up"), [(0, 1, 1), (1, 0, 1), (1, 1, 0)])
+def test_only_a_neighbour_of_our_choice_that_hangs_up_is_called_back(asked, here, hung_up):
+    peers = Acquaintances()
+    if asked:
+        peers.asked[PEER] = None
+    if here:
+        peers.connected(PEER)
+    assert not peers.left(PEER, hung_up=bool(hung_up))
+    assert not peers.asked
 
 
 def test_nobody_is_told_anew_without_a_reason():
