@@ -17,10 +17,8 @@ MAX_FILES = 10_000
 
 _MAX_NAME_BYTES = 255  # of one path element, on every file system in use
 _MAX_DEPTH = 16
-_FILMS = frozenset(
-    {".3gp", ".avi", ".flv", ".m2ts", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg"}
-)
-_FILMS |= {".mts", ".ogv", ".ts", ".webm", ".wmv"}
+_FILMS = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".ts", ".webm"})
+_FILMS |= {".3gp", ".flv", ".m2ts", ".mts", ".ogm", ".ogv", ".vob", ".wmv"}
 _SUBTITLES = frozenset({".srt", ".vtt", ".ass"})
 _SUBTITLE_FOLDERS = frozenset({"subs", "subtitles"})
 _MAX_SUBTITLES = 64
