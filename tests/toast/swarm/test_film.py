@@ -380,6 +380,11 @@ async def test_a_snapshot_shows_who_is_there_and_what_is_under_way(join, stock, 
     assert (neighbour.operator, neighbour.incoming, neighbour.choking_us) == (False, False, False)
     assert snapshot.availability.tolist() == [1, 1]
     assert snapshot.in_flight.tolist() == [True, False]
+    missing = ours.swarm.missing_blocks()[0]
+    assert neighbour.received_bytes > 0
+    assert {address for address in snapshot.asked[0] if address is not None} == {neighbour.address}
+    # What was received is asked of nobody, and it is the missing blocks that are asked for.
+    assert all(missing[n] for n, address in enumerate(snapshot.asked[0]) if address is not None)
 
 
 async def test_alone_nobody_is_there_and_nothing_under_way(join, tmp_path):
