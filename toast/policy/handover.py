@@ -30,6 +30,8 @@ __all__ = [
     "next_order_in",
 ]
 
+_FEW = 32
+
 Blocks = Callable[[int], NDArray[np.bool_]]
 """For a piece, bool[B]: something about its blocks."""
 MissingBlocks = Blocks
@@ -298,11 +300,17 @@ def _by_slack(view: SwarmView, most: float = math.inf) -> Iterator[tuple[int, fl
     """
     wanted = np.flatnonzero(view.missing & ~view.closed & (view.slack <= most))
     slack = view.slack[wanted]
-    order = np.argsort(slack, kind="stable")
-    for piece, left in zip(wanted[order].tolist(), slack[order].tolist(), strict=True):
-        if left == math.inf:
-            return
-        yield piece, left
+    if wanted.size > _FEW:  # hardly ever does anyone look further: sort these first
+        near = slack <= np.partition(slack, _FEW)[_FEW]
+        parts = ((wanted[near], slack[near]), (wanted[~near], slack[~near]))
+    else:
+        parts = ((wanted, slack), (wanted[:0], slack[:0]))
+    for pieces, times in parts:
+        order = np.argsort(times, kind="stable")
+        for piece, left in zip(pieces[order].tolist(), times[order].tolist(), strict=True):
+            if left == math.inf:
+                return
+            yield piece, left
 
 
 def _is_hopeless(view: SwarmView, terms: Terms, piece: int) -> bool:
