@@ -358,6 +358,32 @@ CELLS: Final[tuple[Cell, ...]] = (
             *(Check(f"{name}_gbps_p50", ">=", 1.0) for name in ("gateway", "aiohttp", "socket")),
         ),
     ),
+    Cell(
+        "daemon-crashes",
+        "killed at any moment, the daemon loses nothing confirmed; damage is set aside",
+        (*_FULL, "tests/lab/test_daemon_kill.py"),
+        (
+            *_ALL_PASS,
+            Check("daemon_kills", ">=", 50),
+            Check("daemon_changes_confirmed", ">=", 250),
+            *_none("daemon_changes_lost", "daemon_starts_failed"),
+            Check("daemon_film_whole", "=", True),
+            Check("daemon_films_taken_up_again", "=", 2),
+        ),
+        limit_seconds=900.0,
+    ),
+    Cell(
+        "daemon-cost",
+        "a daemon with ten films and nothing to do, and one with a hundred peers",
+        (*_FULL, "tests/lab/test_daemon_cost.py"),
+        (
+            *_ALL_PASS,
+            Check("daemon_idle_films", ">=", 10),
+            Check("daemon_idle_cpu_percent", "<=", 2.0),
+            Check("daemon_peers", ">=", 100),
+            Check("daemon_rss_anon_mb", "<=", 150),
+        ),
+    ),
 )
 """All that must be shown, in the order in which it is obtained."""
 

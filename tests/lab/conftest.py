@@ -130,6 +130,12 @@ class House:
                 await asyncio.sleep(0.05)
         return watching
 
+    @property
+    def pieces(self):
+        """How many the film has."""
+        info = bencode2.bdecode(self.torrent.read_bytes())[b"info"]
+        return len(info[b"pieces"]) // 20
+
     def intact_bytes(self, folder):
         """Bytes of the pieces that the film's file in a folder holds intact, by our own hashing."""
         info = bencode2.bdecode(self.torrent.read_bytes())[b"info"]

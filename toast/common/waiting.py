@@ -29,10 +29,17 @@ async def run_apart(work: Callable[..., T], *arguments: object) -> T:
     """Run blocking work in a thread of its own.
 
     For work that waits for the event loop, and so for other threads: in `asyncio.to_thread` a few
-    such take all places of the pool, and what they wait for never gets one.
+    such take all places of the pool, and what they wait for never gets one. Whoever is cancelled
+    waits all the same until the work has ended, since it uses what the caller is about to close.
     """
     pool = ThreadPoolExecutor(1, thread_name_prefix="apart")
+    working = asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
     try:
-        return await asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait({working})
+        if not working.cancelled():
+            working.exception()  # looked at: nobody else will
+        raise
     finally:
         pool.shutdown(wait=False)

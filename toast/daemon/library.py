@@ -334,9 +334,9 @@ class Library:
         film_id = found.metainfo.info_hash.hex()
         if film_id in self._films or film_id in self._adding:
             raise DaemonError(f"{found.metainfo.name} is here already")
+        self._require_room_for_one()
         self._adding.add(film_id)
         try:
-            self._require_room_for_one()
             await self._make_room(found.metainfo.geometry.film_bytes)
             record = replace(
                 self._record(found),

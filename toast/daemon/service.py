@@ -4,7 +4,7 @@ import asyncio
 import ipaddress
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -17,6 +17,7 @@ from aiohttp import web
 from toast.daemon.api import Api
 from toast.daemon.auth import Token
 from toast.daemon.errors import StateError
+from toast.daemon.events import Events
 from toast.daemon.library import Library
 from toast.daemon.lock import StateLock
 from toast.daemon.notify import Notifier
@@ -95,7 +96,7 @@ class Service:
 
     async def _open_door(self, stack: AsyncExitStack, peers_port: int) -> None:
         settings = self.settings
-        application = web.Application(client_max_size=MAX_METAINFO_BYTES + 1024)
+        application = self._application = web.Application(client_max_size=MAX_METAINFO_BYTES + 1024)
         gateway = GatewaySettings(max_connections=settings.most_connections)
         secret = self.token.film_key("").encode()
         routes = FilmRoutes(self.library, secret=secret, settings=gateway)
@@ -118,6 +119,15 @@ class Service:
         self.url = door.url
         # For clients on this machine: which address belongs to this state.
         write_safely(settings.state / "url", f"{door.url}\n".encode())
+
+    @property
+    def events(self) -> Events:
+        """What its subscribers are told."""
+        return self._api.events
+
+    def routes(self) -> Iterable[web.AbstractRoute]:
+        """Every route of its HTTP side."""
+        return self._application.router.routes()
 
     def _is_alive(self) -> bool:
         return time.monotonic() - self.library.looked_at < _STILL_SECONDS

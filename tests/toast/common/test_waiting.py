@@ -41,18 +41,21 @@ async def test_an_error_of_the_work_is_the_callers():
         await run_apart(work)
 
 
-async def test_whoever_is_cancelled_does_not_wait_for_the_work():
-    started, ended = threading.Event(), threading.Event()
+async def test_whoever_is_cancelled_waits_until_the_work_has_ended():
+    started, may_end, ended = threading.Event(), threading.Event(), threading.Event()
 
     def work():
         started.set()
-        ended.wait(20)
+        may_end.wait(20)
+        ended.set()
+        raise LookupError("nobody looks any more")
 
     waiting = asyncio.create_task(run_apart(work))
-    try:
-        await asyncio.to_thread(started.wait, 20)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-    finally:
-        ended.set()
+    await asyncio.to_thread(started.wait, 20)
+    waiting.cancel()
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert ended.is_set()
