@@ -238,7 +238,8 @@ def next_order_in(  # noqa: PLR0917 - as `due_orders`
     longest = min(longest, terms.most_ahead_seconds)
     soonest = math.inf
     for piece, slack in _by_slack(view):
-        if slack - longest > soonest:
+        # While a picture is waited for nothing moves, and only it is ordered.
+        if slack - longest > soonest or (terms.waiting is not None and slack > 0):
             break
         size = missing_bytes(geometry, piece, blocks(piece))
         if not size:
