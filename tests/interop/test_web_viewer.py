@@ -100,7 +100,7 @@ def browser_page():
     failures = []
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        page = browser.new_page(viewport={"width": 1180, "height": 830})
+        page = browser.new_page(viewport={"width": 1240, "height": 830})
         page.set_default_timeout(15_000)
         page.on("pageerror", lambda error: failures.append(str(error)))
         if not page.evaluate(f"document.createElement('video').canPlayType('{CODECS}')"):
@@ -165,7 +165,7 @@ def service(start_service, programs, tmp_path, wait_until, full):
         programs.start(
             *(sys.executable, "-c", "from toast.cli import main; main()", "watch"),
             *(service.torrent, "--folder", folder, "--listen", address(number)),
-            *("--behaviour", "seeding", "--upload", "900kbps" if full else "20Mbps", "--json"),
+            *("--behaviour", "seeding", "--upload", "1500kbps" if full else "20Mbps", "--json"),
         )
     wait_until(lambda: service.tracker_status()["peers"] == 3, "the peers are at the tracker")
     return service
@@ -263,14 +263,14 @@ def take_picture(screen, daemon, figures):
     screen.expect(connection).to_be_hidden()
     screen.press("5")
     screen.wait_sought(59.5, 63)
-    screen.wait_playing(14.0)
+    screen.wait_playing(12.0)
     page.mouse.move(5, 5)
     raw = PICTURE.with_name("web_viewer.raw.png")
     page.screenshot(path=raw)
     try:
         with Image.open(raw) as picture:
             # A palette: the film's grain would make it four times as large.
-            picture.quantize(224, dither=Image.Dither.NONE).save(PICTURE, optimize=True)
+            picture.quantize(200, dither=Image.Dither.NONE).save(PICTURE, optimize=True)
     finally:
         raw.unlink()
     figures["web_picture_bytes"] = PICTURE.stat().st_size

@@ -1,6 +1,7 @@
 """A real Chromium, and a daemon's interface in whatever state a test wants."""
 
 import shutil
+import time
 
 import pytest
 
@@ -56,13 +57,15 @@ def open_page(browser, daemon):
     """Opens the page in a window of its own; fails the test if the page's code failed."""
     contexts, failures = [], []
 
-    def open_page(path="", *, width=1100, height=800, **options):
+    def open_page(path="", *, width=1100, height=800, clock=False, **options):
         context = browser.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(8000)
         page.on("pageerror", lambda error: failures.append(str(error)))
         page.on("console", lambda message: failures.append(message.text) if is_bad(message) else 0)
+        if clock:
+            page.clock.install()
         page.goto(daemon.url + path)
         return page
 
@@ -70,6 +73,14 @@ def open_page(browser, daemon):
     for context in contexts:
         context.close()
     assert failures == []
+
+
+def wait_until(page, condition, what="it is so"):
+    # The page's policy forbids Playwright's own waiting, which evaluates text.
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, what
+        page.wait_for_timeout(20)
 
 
 def is_bad(message):

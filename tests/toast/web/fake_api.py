@@ -118,6 +118,11 @@ class FakeDaemon:
     def url(self):
         return f"http://127.0.0.1:{self.port}/"
 
+    @property
+    def listeners(self):
+        """How many event streams are open."""
+        return len(self._streams)
+
     # -- what tests do ----------------------------------------------------------------------------
 
     def reset(self):

@@ -4,14 +4,15 @@ import re
 
 import pytest
 
+from tests.toast.web.conftest import wait_until
 from tests.toast.web.fake_api import film
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 STATES = {
     "queued": "Queued",
-    "checking": "Checking what is here",
-    "waiting": "Waiting for a source",
+    "checking": "Checking",
+    "waiting": "Waiting",
     "downloading": "Downloading",
     "watching": "Watching",
     "seeding": "Sharing",
@@ -295,3 +296,28 @@ def test_landmarks_and_names_for_those_who_do_not_see(open_page, daemon, expect)
                           || e.labels?.length)).map(e => e.outerHTML)"""
     )
     assert nameless == []
+
+
+def test_a_page_that_nobody_looks_at_listens_no_longer(open_page, daemon, expect):
+    """The clock is the test's; the window is told that it is hidden, and later that it is not."""
+    daemon.put(film(1))
+    page = open_page(clock=True)
+    expect(page.locator(".card")).to_have_count(1)
+    assert daemon.listeners == 1
+    hide(page, hidden=True)
+    page.clock.run_for(31_000)
+    wait_until(page, lambda: daemon.listeners == 0)
+    daemon.put(film(1), film(2))
+    hide(page, hidden=False)
+    expect(page.locator(".card")).to_have_count(2)
+    assert daemon.listeners == 1
+
+
+def hide(page, *, hidden):
+    page.evaluate(
+        """hidden => {
+          Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
+          document.dispatchEvent(new Event('visibilitychange'));
+        }""",
+        hidden,
+    )

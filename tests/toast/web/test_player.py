@@ -1,9 +1,8 @@
 """The page of one film in a real Chromium: playing, keys, subtitles, piece map, and trouble."""
 
-import time
-
 import pytest
 
+from tests.toast.web.conftest import wait_until
 from tests.toast.web.fake_api import SECONDS, film
 from toast.viewer import PieceSource
 
@@ -39,14 +38,6 @@ def watch(open_page, daemon):
 
 def video(page, what):
     return page.evaluate(f"{VIDEO}.{what}")
-
-
-def wait_until(page, condition, what):
-    # The page's policy forbids Playwright's own waiting, which evaluates text.
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline, what
-        page.wait_for_timeout(20)
 
 
 def wait(page, condition):
@@ -90,6 +81,9 @@ def test_keys_on_a_button_are_the_buttons(watch, expect):
     page.keyboard.press(" ")
     wait(page, "video.muted && !video.paused")
     expect(page.get_by_label("Sound on")).to_be_focused()
+    page.get_by_label("Volume").focus()
+    page.keyboard.press("ArrowRight")
+    wait(page, "!video.muted && video.volume < 0.2")
 
 
 def test_keys_held_down_ask_for_the_last_place_only(watch):

@@ -13,6 +13,8 @@ const main = document.getElementById("main");
 const connection = document.getElementById("connection");
 let view = null;
 let shown = null;
+let restTimer = 0;
+const REST_MS = 30_000; // out of sight for so long, the page is not being looked at
 
 function filmOf(hash) {
   const match = /^#\/film\/([^/]+)$/.exec(hash);
@@ -101,6 +103,12 @@ function press(event) {
   run();
 }
 
+function rest() {
+  clearTimeout(restTimer);
+  if (document.hidden) restTimer = setTimeout(() => store.rest(), REST_MS);
+  else if (store.isResting) store.start();
+}
+
 document.getElementById("bar-actions").append(
   h("button", { type: "button", class: "main", "aria-keyshortcuts": "A", onclick: () => showAdd(store) }, icon("add"), h("span", {}, "Add a film")),
   h("button", { type: "button", class: "round", "aria-label": "Keys", title: "Keys (?)", "aria-keyshortcuts": "?", onclick: showHelp }, icon("help")));
@@ -110,6 +118,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 });
 addEventListener("hashchange", route);
 addEventListener("keydown", press);
+document.addEventListener("visibilitychange", rest);
 addEventListener("online", () => { if (store.connection === "away") store.start(); });
 store.addEventListener("connection", showConnection);
 store.addEventListener("status", showStatus);

@@ -28,7 +28,7 @@ export class Controls {
     this.#play = iconButton("play", "Play", () => player.toggle(), { "aria-keyshortcuts": "Space K" });
     this.#sound = iconButton("sound", "Sound off", () => player.mute(), { "aria-keyshortcuts": "M" });
     this.#volume = h("input", {
-      type: "range", class: "volume", min: 0, max: 1, step: 0.05, "aria-label": "Volume",
+      type: "range", class: "volume", "data-own-arrows": true, min: 0, max: 1, step: 0.05, "aria-label": "Volume",
       oninput: () => { video.muted = false; video.volume = Number(this.#volume.value); },
     });
     this.#subtitles = h("select", { "aria-label": "Subtitles", title: "Subtitles (c)", onchange: () => player.chooseSubtitles(Number(this.#subtitles.value)) },

@@ -58,8 +58,8 @@ export function percent(part, whole) {
 /** Where a film stands, in words. */
 export const STATES = {
   queued: "Queued",
-  checking: "Checking what is here",
-  waiting: "Waiting for a source",
+  checking: "Checking",
+  waiting: "Waiting",
   downloading: "Downloading",
   watching: "Watching",
   seeding: "Sharing",

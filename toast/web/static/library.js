@@ -78,6 +78,7 @@ class Card {
     this.#fill(this.#watched, watched(film));
     this.#fill(this.#here, had(film));
     setText(this.#error, film.error ?? "");
+    this.#error.title = film.error ?? ""; // it may be cut after three lines
     show(this.#error, Boolean(film.error));
     show(this.#pause, !["complete", "error"].includes(film.state));
     relabel(this.#pause, film.state === "paused" ? "play" : "pause", pauseLabel(film));

@@ -15,6 +15,7 @@ export class Store extends EventTarget {
   status = null;
   connection = "new";
   loaded = false;
+  isResting = false;
   #source = null;
   #failures = 0;
   #timer = 0;
@@ -22,6 +23,7 @@ export class Store extends EventTarget {
   start() {
     clearTimeout(this.#timer);
     this.#source?.close();
+    this.isResting = false;
     const source = new EventSource(api.events);
     this.#source = source;
     // The stream first, the list second: what changes between the two is in the stream.
@@ -32,6 +34,17 @@ export class Store extends EventTarget {
     on("removed", ({ id }) => this.forget(id));
     on("status", (status) => this.#setStatus(status));
     on("pieces", ({ id, sources }) => this.#tell("pieces", { id, sources: decodeSources(sources) }));
+  }
+
+  /**
+   * Listen no longer until `start`: nobody looks. A browser has six connections to a server, for
+   * all its windows together; a forgotten one must not keep the films of others waiting.
+   */
+  rest() {
+    clearTimeout(this.#timer);
+    this.#source?.close();
+    this.#source = null;
+    this.isResting = true;
   }
 
   /** Take in what the daemon answered to a request of ours. */
