@@ -173,7 +173,6 @@ CELLS: Final[tuple[Cell, ...]] = (
             Check("quit_alone_seconds_beyond", "<=", 15.0),
             Check("quit_among_peers_seconds_beyond", "<=", 15.0),
             Check("budget_over_bytes", "<=", 0),
-            Check("budget_refused_pieces", ">=", 1),
             Check("budget_stalls", "=", 0),
         ),
     ),

@@ -79,12 +79,14 @@ async def test_who_quits_has_cost_the_server_no_more_than_15_s_beyond(
 
 @pytest.mark.timeout(100)
 async def test_when_the_budget_is_spent_peers_carry_the_film(house, figures):
-    """A tenth of the film may come from the server; then it gives nothing, and is said to."""
+    """Six tenths of the film may come from the server. Alone, a viewer would fetch more than that
+    before the one who has the film comes; so it fetches less early, and lasts until then."""
     await house.open()
-    await house.watch_complete("peer")
-    budget = house.film_bytes // 10
+    budget = house.film_bytes * 6 // 10
 
     watching = await house.watch("viewer", "--origin-day", f"{budget}B")
+    await watching.wait_position(1.0)
+    await house.watch_complete("peer")
     report = await watching.report()
 
     house.assert_whole(watching, report)
@@ -95,5 +97,4 @@ async def test_when_the_budget_is_spent_peers_carry_the_film(house, figures):
     figures["budget_stalls"] = report["stalls"]
     figures["budget_refused_pieces"] = report["pieces_refused_by_budget"]
     assert fetched <= budget
-    assert report["pieces_refused_by_budget"] > 0
     assert report["bytes_from_peers"] >= house.film_bytes - budget - 2 * 64 * 1024
