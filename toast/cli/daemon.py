@@ -186,5 +186,7 @@ def _value(name: str, text: str) -> Any:
         return text in {"yes", "true"}
     try:
         return _READERS.get(name.rpartition("_")[2], int)(text)
+    except UsageError:
+        raise
     except ValueError as error:
         raise UsageError(f"'{text}' is no value of {name}") from error

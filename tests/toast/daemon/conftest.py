@@ -45,9 +45,14 @@ class House:
         self._stack = contextlib.AsyncExitStack()
 
     async def open(self, rules=None, **settings):
-        settings = {"refresh_seconds": 0.05, "linger_seconds": 0.2, "keep_seconds": 0.0} | settings
+        settings = {
+            "port": 0,
+            "refresh_seconds": 0.05,
+            "linger_seconds": 0.2,
+            "keep_seconds": 0.0,
+        } | settings
         self.service = Service(
-            DaemonSettings(state=self.state, port=0, **settings),
+            DaemonSettings(state=self.state, **settings),
             SessionSettings(listen_host=next_host()),
             rules,
         )
