@@ -67,10 +67,10 @@ async def test_the_same_state_is_used_once(house):
 def test_where_state_belongs(monkeypatch):
     monkeypatch.delenv("STATE_DIRECTORY", raising=False)
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
-    monkeypatch.setenv("HOME", "/home/anna")
-    assert default_state() == Path("/home/anna/.local/state/toast")
-    monkeypatch.setenv("XDG_STATE_HOME", "/var/tmp/xdg")
-    assert default_state() == Path("/var/tmp/xdg/toast")
+    monkeypatch.setenv("HOME", "/people/anna")
+    assert default_state() == Path("/people/anna/.local/state/toast")
+    monkeypatch.setenv("XDG_STATE_HOME", "/people/anna/state")
+    assert default_state() == Path("/people/anna/state/toast")
     monkeypatch.setenv("STATE_DIRECTORY", "/var/lib/toast:/var/lib/other")
     assert default_state() == Path("/var/lib/toast")
 
