@@ -3,7 +3,6 @@
 from typing import NoReturn
 
 from toast.common.cli import run_cli
-from vodserver.cli import planning, serving, titles, upkeep  # noqa: F401 - they join the group
 from vodserver.cli.group import cli
 
 __all__ = ["cli", "main"]

@@ -42,6 +42,9 @@ _MOST_PAUSE_SECONDS: Final = 10.0
 _GOOD_SECONDS: Final = 10.0
 """A worker that lived so long is not blamed for the next one's end."""
 
+_LISTEN_SECONDS: Final = 1.0
+"""So often it is seen whether a worker told something."""
+
 _MOST_BAD: Final = 10_000
 """Bad replicas that a new worker is told of: a message has room for so many."""
 
@@ -184,7 +187,7 @@ async def _closes(channel: Channel, desk: Desk) -> bool:
     heard, at = desk.heard, loop.time()
     while not channel.closed.is_set():
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_SILENT_SECONDS / 4):
+            async with asyncio.timeout(_LISTEN_SECONDS):
                 await channel.closed.wait()
         if desk.heard != heard:
             heard, at = desk.heard, loop.time()

@@ -1,12 +1,15 @@
 """What all commands have in common: help with an example, failures in one line."""
 
 import socket
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
 
 from tests.vodserver.conftest import make_empty
 from vodserver.cli import cli
+from vodserver.cli.group import _MODULES
 
 
 @pytest.mark.parametrize("command", [(), *((name,) for name in cli.commands)])
@@ -62,3 +65,19 @@ def test_a_failure_is_one_clear_line_and_an_exit_code(tmp_path, run_vodserver, c
     assert lines[0].startswith("vodserver: ")
     assert message.format(**values) in lines[0]
     assert not list(tmp_path.glob("disk*/extents/*"))
+
+
+def test_a_command_loads_what_it_needs_and_not_the_server():
+    """Starting is most of what a short command does."""
+    code = (
+        "import sys; from vodserver.cli import cli; "
+        "[cli.get_command(None, name) for name in ('list', 'add', 'disk', 'status')]; "
+        "sys.exit('aiohttp' in sys.modules or 'libtorrent' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_command_is_where_it_is_looked_for():
+    assert sorted(cli.commands) == sorted(name for names in _MODULES.values() for name in names)
+    assert all(cli.get_command(None, name) is command for name, command in cli.commands.items())
+    assert cli.get_command(None, "nothing") is None
