@@ -188,9 +188,7 @@ def due_orders(  # noqa: PLR0917 - the contract of the rooms: callers may pass t
         waited_for = terms.waiting is not None and slack <= 0
         room = settings.parallel_waiting if waited_for else settings.parallel
         longest = fixed + (before + geometry.piece_bytes) / rate
-        # A picture that is waited for has the line for itself.
-        beyond = terms.waiting is not None and not waited_for
-        if under_way + len(orders) >= room or beyond or slack > max(longest, terms.ahead_seconds):
+        if under_way + len(orders) >= room or slack > max(longest, terms.ahead_seconds):
             break
         missing = missing_blocks(piece)
         size = missing_bytes(geometry, piece, missing)
@@ -238,8 +236,7 @@ def next_order_in(  # noqa: PLR0917 - as `due_orders`
     longest = min(longest, terms.most_ahead_seconds)
     soonest = math.inf
     for piece, slack in _by_slack(view):
-        # While a picture is waited for nothing moves, and only it is ordered.
-        if slack - longest > soonest or (terms.waiting is not None and slack > 0):
+        if slack - longest > soonest:
             break
         size = missing_bytes(geometry, piece, blocks(piece))
         if not size:

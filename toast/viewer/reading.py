@@ -90,14 +90,12 @@ class Reading:
         """
         piece = self._geometry.piece_of(offset)
         first = self._geometry.piece_start(piece)
-        waited = False
         while not self.have[piece]:
             early = self._early(piece, offset, end)
             if early:
                 return early
             await self._wait(piece)
-            waited = True
-        return (await self._complete(piece, fresh=waited))[offset - first : end - first]
+        return (await self._complete(piece))[offset - first : end - first]
 
     async def piece(self, piece: int, *, urgent: bool = False) -> bytes:
         """A whole verified piece.
@@ -134,10 +132,10 @@ class Reading:
             raise FilmUnavailable("the viewing has ended")
         await self._arrivals.setdefault(piece, asyncio.Event()).wait()
 
-    async def _complete(self, piece: int, *, fresh: bool = False) -> bytes:
+    async def _complete(self, piece: int) -> bytes:
         self.in_use[piece] += 1
         try:
-            data = await self._file.read_piece(piece, fresh=fresh)
+            data = await self._file.read_piece(piece)
             return data if data is not None else await self._read_around(piece)
         finally:
             self.in_use[piece] -= 1

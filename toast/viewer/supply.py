@@ -18,6 +18,7 @@ from toast.swarm import FilmSwarm, Metainfo
 from toast.viewer.accounts import Accounts
 from toast.viewer.early import EarlyBlocks
 from toast.viewer.errors import WrongBlock
+from toast.viewer.turns import Turn
 
 __all__ = ["Supply"]
 
@@ -82,6 +83,7 @@ class Supply:
         self.early = EarlyBlocks(metainfo.geometry)
         self._hashes = hashes if metainfo.block_hashes is not None else None
         self._readable = readable
+        self._turn: Turn | None = None
         self._lessons: set[asyncio.Task[None]] = set()
         self.closed: NDArray[np.bool_] = np.zeros(metainfo.geometry.pieces, dtype=np.bool_)
         self._poisoned = np.zeros(metainfo.geometry.pieces, dtype=np.bool_)
@@ -143,12 +145,15 @@ class Supply:
             self._fetches[piece] = _Fetch(order, reason, blocks)
         awaited = [order for order in orders if order.reason in AWAITED]
         requests = make_requests(awaited, self._geometry, self._request_settings)
-        first = [self._request(start, end, swarm) for start, end in requests.first]
-        for start, end in requests.then:
-            self._request(start, end, swarm, after=first)
+        if requests.first:
+            total = sum(end - start for start, end in requests.first)
+            self._turn = Turn(len(requests.first), total, self._clock)
+        for start, end in requests.first:
+            self._request(start, end, swarm, turn=self._turn)
         others = [order for order in orders if order.reason not in AWAITED]
-        for start, end in make_requests(others, self._geometry, self._request_settings).then:
-            self._request(start, end, swarm)
+        behind = make_requests(others, self._geometry, self._request_settings)
+        for start, end in (*requests.then, *behind.then):
+            self._request(start, end, swarm, after=self._turn)
 
     def abandon(self, unneeded: NDArray[np.bool_]) -> None:
         """Stop fetching pieces that nobody needs now; what has come of them is kept for a while.
@@ -273,14 +278,21 @@ class Supply:
                 self._readable(piece)
 
     def _request(
-        self, start: int, end: int, swarm: FilmSwarm, after: Sequence[asyncio.Task[None]] = ()
-    ) -> asyncio.Task[None]:
-        """Begin to fetch bytes [start, end), when others have ended."""
+        self,
+        start: int,
+        end: int,
+        swarm: FilmSwarm,
+        *,
+        turn: Turn | None = None,
+        after: Turn | None = None,
+    ) -> None:
+        """Begin to fetch bytes [start, end): in the turn of others, or behind it."""
         pieces = self._geometry.pieces_of(start, end)
-        task = asyncio.create_task(self._fetch(start, end, pieces, swarm, after))
+        task = asyncio.create_task(self._fetch(start, end, pieces, swarm, turn=turn, after=after))
         self._requests[task] = pieces
         task.add_done_callback(self._requests.pop)
-        return task
+        if turn is not None:
+            task.add_done_callback(lambda _: turn.ended())
 
     async def _fetch(
         self,
@@ -288,13 +300,21 @@ class Supply:
         end: int,
         pieces: range,
         swarm: FilmSwarm,
-        after: Sequence[asyncio.Task[None]],
+        *,
+        turn: Turn | None,
+        after: Turn | None,
     ) -> None:
         assert self._origin is not None
+
+        def received(at: int, data: bytes) -> None:
+            if turn is not None:
+                turn.received(len(data))
+            self._received(at, data, swarm)
+
         try:
-            if after:
-                await asyncio.wait(after)
-            await self._origin.fetch(start, end, lambda at, data: self._received(at, data, swarm))
+            if after is not None:
+                await after.wait_nearly_over()
+            await self._origin.fetch(start, end, received)
         except WrongBlock:
             self._origin.distrust()
             self._give_up(pieces)

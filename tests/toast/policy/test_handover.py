@@ -66,13 +66,6 @@ class TestMakeOrder:
 
 
 class TestDueOrders:
-    def test_a_picture_that_is_waited_for_has_the_line_for_itself(self):
-        """What comes after it would share the line, and the picture come late."""
-        view = make_view("1111", playhead=0, seconds_per_piece=0.3)
-
-        assert [o.piece for o in orders(view, waiting=Reason.STARTUP)] == [0]
-        assert [o.piece for o in orders(view)] == [0, 1, 2]
-
     def test_a_piece_passes_over_when_the_origin_needs_all_the_time_left(self):
         """A round trip of 0.1 s and the margin of 0.5 s: at 0.6 s of slack, not at 1 s."""
         near = make_view("1111", playhead=0, seconds_per_piece=0.59)
