@@ -20,6 +20,7 @@ from toast.common.timemap import TimeMap
 __all__ = ["PacedReader", "Watched"]
 
 _CHUNK_BYTES = 16 * 1024
+_MOST_HALTS = 100
 _PICTURE_SECONDS = 0.04
 """A picture of 25 in a second that is late by less than its own time is shown all the same."""
 _TIMEOUT = aiohttp.ClientTimeout(total=None, connect=10.0, sock_read=60.0)
@@ -35,6 +36,8 @@ class Watched:
     """How often the picture halted for longer than one picture is shown."""
     stall_seconds: float
     """For how long it halted, shorter halts included."""
+    halts: tuple[tuple[float, float], ...]
+    """Film time and length of each in seconds, short ones too; the last hundred."""
     film_bytes: int
     """Read."""
     wrong_bytes: int
@@ -74,19 +77,28 @@ class PacedReader:
         self._stalls = 0
         self._stall_seconds = 0.0
         self._stalled_at = -1.0
+        self._halts: list[tuple[float, float]] = []
 
     @property
     def position(self) -> float:
         """Film time of the picture, as of the last bytes read, in seconds."""
         return self._position
 
-    async def watch(self, http: aiohttp.ClientSession, url: str, *, since: float) -> Watched:
-        """Watch the film to its end.
+    async def watch(
+        self,
+        http: aiohttp.ClientSession,
+        url: str,
+        *,
+        since: float,
+        until_seconds: float = math.inf,
+    ) -> Watched:
+        """Watch the film to its end, or leave in its course.
 
         Args:
             http: to read with.
             url: of the film.
             since: the moment from which waiting for the first picture counts.
+            until_seconds: film time after which the player leaves; never before the first picture.
 
         Raises:
             LabError: the film is refused, or breaks off.
@@ -98,15 +110,22 @@ class PacedReader:
                     raise LabError(f"{url} answers {answer.status}")
                 while chunk := await answer.content.read(_CHUNK_BYTES):
                     self._take(chunk)
+                    if self._started_at is not None and self._position >= until_seconds:
+                        return self._watched(since)
                     await self._wait_for_room()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             reason = str(error) or type(error).__name__
             raise LabError(f"{url} breaks off at byte {self._read}: {reason}") from error
         if self._read != self._timemap.film_bytes or self._started_at is None:
             raise LabError(f"{url} ends at byte {self._read}")
+        return self._watched(since)
+
+    def _watched(self, since: float) -> Watched:
+        assert self._started_at is not None
         return Watched(
             start_seconds=round(self._started_at - since, 4),
             stalls=self._stalls,
+            halts=tuple(self._halts),
             stall_seconds=round(self._stall_seconds, 3),
             film_bytes=self._read,
             wrong_bytes=self._wrong,
@@ -136,6 +155,7 @@ class PacedReader:
                 self._stalls += 1  # halting twice at one picture is one halt
                 self._stalled_at = stop
             self._stall_seconds += late
+            self._halts = [*self._halts, (round(stop, 3), round(late, 3))][-_MOST_HALTS:]
         self._position = min(position, stop)
         self._at = now
 

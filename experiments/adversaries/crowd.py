@@ -44,6 +44,7 @@ class Crowd:
         rng: all chance.
         churn: how often they vanish; None: never.
         lead_seconds: film position that they announce; None: complete.
+        uplink: bytes/second that each can send at the most; None: as fast as it can.
         clock: monotonic seconds.
     """
 
@@ -57,12 +58,13 @@ class Crowd:
         rng: np.random.Generator,
         churn: Churn | None = None,
         lead_seconds: float | None = None,
+        uplink: float | None = None,
         clock: Callable[[], float],
     ) -> None:
         if len(hosts) < len(conducts):
             raise LabError("each peer needs an address of its own")
         self.peers = tuple(
-            Peer(film, create_conduct(name, rng), host, clock=clock)
+            Peer(film, create_conduct(name, rng), host, uplink=uplink, clock=clock)
             for name, host in zip(conducts, hosts, strict=False)
         )
         self.vanished = 0

@@ -51,6 +51,7 @@ class Peer:
         film: what it claims to have, whole.
         conduct: how it behaves.
         host: the address to listen on; a port is found, and kept when it goes and comes back.
+        uplink: bytes/second that it can send at the most; None: as fast as it can.
         clock: monotonic seconds.
 
     Attributes:
@@ -61,9 +62,18 @@ class Peer:
     """
 
     def __init__(
-        self, film: SharedFilm, conduct: Conduct, host: str, *, clock: Callable[[], float]
+        self,
+        film: SharedFilm,
+        conduct: Conduct,
+        host: str,
+        *,
+        uplink: float | None = None,
+        clock: Callable[[], float],
     ) -> None:
         self.conduct = conduct
+        self._rate = min(
+            (rate for rate in (uplink, conduct.rate) if rate is not None), default=None
+        )
         self.peer_id = b"-XX0001-" + secrets.token_hex(6).encode()
         self.callers = 0
         self.asked = 0
@@ -181,7 +191,7 @@ class Peer:
                     await self._write(writer, answer)
 
     async def _write(self, writer: asyncio.StreamWriter, answer: bytes) -> None:
-        rate = self.conduct.rate
+        rate = self._rate
         step = len(answer) if rate is None else _PART_BYTES
         for at in range(0, len(answer), step):
             part = answer[at : at + step]
