@@ -21,8 +21,8 @@ __all__ = ["PacedReader", "Watched"]
 
 _CHUNK_BYTES = 16 * 1024
 _MOST_HALTS = 100
-_PICTURE_SECONDS = 0.04
-"""A picture of 25 in a second that is late by less than its own time is shown all the same."""
+_TOLERANCE_SECONDS = 0.1
+"""A shorter halt is none, as for the decoder of the demonstration; its time is counted."""
 _TIMEOUT = aiohttp.ClientTimeout(total=None, connect=10.0, sock_read=60.0)
 
 
@@ -33,7 +33,7 @@ class Watched:
     start_seconds: float
     """Until all bytes that the first picture needs were read."""
     stalls: int
-    """How often the picture halted for longer than one picture is shown."""
+    """How often the picture halted for longer than a tenth of a second."""
     stall_seconds: float
     """For how long it halted, shorter halts included."""
     halts: tuple[tuple[float, float], ...]
@@ -151,7 +151,7 @@ class PacedReader:
         position = self._position + now - self._at
         late = position - stop
         if late > 0 and stop < self._timemap.duration:
-            if late > _PICTURE_SECONDS and stop != self._stalled_at:
+            if late > _TOLERANCE_SECONDS and stop != self._stalled_at:
                 self._stalls += 1  # halting twice at one picture is one halt
                 self._stalled_at = stop
             self._stall_seconds += late
