@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from toast.common.errors import ToastError
 from toast.common.waiting import run_apart
 from toast.daemon.errors import DaemonError
+from toast.daemon.folders import fingerprint
 from toast.daemon.house import House
 from toast.daemon.queue import FilmFacts
 from toast.daemon.record import FilmRecord
@@ -54,6 +55,7 @@ class Film:
         self._base = record
         self._house = house
         self._viewer: Viewer | None = None
+        self._wanted: NDArray[np.bool_] = np.ones(record.pieces, np.bool_)
         self._opened = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._is_checking = False
@@ -62,8 +64,9 @@ class Film:
         self._collected = record.uploaded_bytes
         self.is_stopping = False
         self._sources = _NOTHING
-        self._side_files = SideFiles(self.folder / record.name)
-        self._poster = FilmPoster(self.folder / record.name)
+        self._path = self.folder / record.name
+        self._side_files = SideFiles(self._path)
+        self._poster = FilmPoster(self._path)
         self._collected_at: float | None = None
         self.stored_bytes = 0
         self.is_dirty = False
@@ -124,7 +127,7 @@ class Film:
         """Whether every piece is here, as far as is known."""
         viewer = self._viewer
         if viewer is not None and self._opened.is_set():
-            return bool(viewer.have.all())
+            return bool(viewer.have[self._wanted].all())
         return self._base.pieces_have >= self._base.pieces
 
     @property
@@ -301,7 +304,11 @@ class Film:
     async def _open(self) -> Viewer:
         torrent = await asyncio.to_thread(self._house.load_torrent, self.id)
         viewer = self._make_viewer(await asyncio.to_thread(parse_metainfo, torrent))
-        await viewer.open(self._on_checked)
+        # Hashing a large film takes seconds, and whoever wants to watch it waits meanwhile.
+        known = self._base.intact
+        intact = known is not None and await asyncio.to_thread(fingerprint, self._path) == known
+        await viewer.open(self._on_checked, intact=intact)
+        self._wanted = viewer.metainfo.wanted()
         self._viewer = viewer
         return viewer
 
@@ -331,16 +338,19 @@ class Film:
         viewer = self._viewer
         if viewer is None or not self._opened.is_set() or self.is_watched_now:
             return
-        if viewer.have.all() or viewer.playhead is None or viewer.timemap is None:
+        if self.is_complete or viewer.playhead is None or viewer.timemap is None:
             return
         position = viewer.own_position
         if viewer.playhead.state is State.ENDED:  # pieces are missing that were skipped
-            first = int(np.argmin(viewer.have))
+            first = int(np.argmin(viewer.have | ~self._wanted))
             position = viewer.timemap.time_of(viewer.metainfo.geometry.piece_start(first))
         viewer.report_position(position)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._base = self.record
+        intact = None
+        if self.is_complete and self._opened.is_set() and not task.cancelled():
+            intact = fingerprint(self._path)
+        self._base = replace(self.record, intact=intact)
         self._viewer = None
         self._opened.clear()
         self._running = None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from toast.swarm import Metainfo
 
-__all__ = ["folder_name", "stored_bytes"]
+__all__ = ["fingerprint", "folder_name", "stored_bytes"]
 
 _MOST_FOLDER_BYTES = 80
 
@@ -20,6 +20,15 @@ def folder_name(metainfo: Metainfo) -> str:
         Path(metainfo.name).stem.encode()[:_MOST_FOLDER_BYTES].decode("utf-8", "ignore").strip(". ")
     )
     return f"{stem}-{metainfo.info_hash.hex()[:12]}".lstrip("-")
+
+
+def fingerprint(path: Path) -> str | None:
+    """What changes whenever anybody writes to a file; None if it is not there. Blocking."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return f"{facts.st_ino}-{facts.st_size}-{facts.st_mtime_ns}"
 
 
 def stored_bytes(folder: Path) -> int:

@@ -337,7 +337,7 @@ class Library:
         self._require_room_for_one()
         self._adding.add(film_id)
         try:
-            await self._make_room(found.metainfo.geometry.film_bytes)
+            await self._make_room(found.metainfo.film_bytes)
             record = replace(
                 self._record(found),
                 behaviour=behaviour or self.rules.behaviour,
@@ -380,7 +380,7 @@ class Library:
             id=metainfo.info_hash.hex(),
             folder=folder_name(metainfo),
             name=metainfo.name,
-            size_bytes=metainfo.geometry.film_bytes,
+            size_bytes=metainfo.film_bytes,
             pieces=metainfo.geometry.pieces,
             origins=source.origins,
             trackers=source.trackers,

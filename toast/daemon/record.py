@@ -46,6 +46,7 @@ class FilmRecord:
         width: of the picture, in pixels.
         height: of the picture, in pixels.
         last_used_at: Unix time at which it was last watched, or completed, or added.
+        intact: what `fingerprint` said of the file when the daemon left it, complete and checked.
         error: why it halted; None if it did not.
     """
 
@@ -76,6 +77,7 @@ class FilmRecord:
     width: int | None = None
     height: int | None = None
     last_used_at: float = 0.0
+    intact: str | None = None
     error: str | None = None
 
     def to_json(self) -> str:

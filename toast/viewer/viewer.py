@@ -125,8 +125,10 @@ class Viewer:
 
     # -- life ------------------------------------------------------------------------------------
 
-    async def open(self, progress: Callable[[int, int], None] | None = None) -> None:
-        """Check what is on disk and join the swarm.
+    async def open(
+        self, progress: Callable[[int, int], None] | None = None, *, intact: bool = False
+    ) -> None:
+        """Check what is on disk, unless that is known to be `intact`, and join the swarm.
 
         Raises:
             ViewerError: the folder cannot be used.
@@ -138,7 +140,7 @@ class Viewer:
             raise ViewerError(
                 f"{self.settings.folder} cannot hold films ({error.strerror}): try another --folder"
             ) from error
-        self.have[:] = await asyncio.to_thread(self._file.scan, progress)
+        self.have[:] = True if intact else await asyncio.to_thread(self._file.scan, progress)
         self._keeping.seen |= self.have
         self.sources[self.have] = PieceSource.DISK
         self._opened_at = self._clock()

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hashlib
+import os
 
 import pytest
 
@@ -114,6 +115,42 @@ async def test_the_servers_budget_is_one_for_all_films(house, origin):
         assert origin.payload <= 200_000 + 32 * 1024
         await house.ask("PATCH", "/settings", {"origin_day_bytes": None})
         await wait_state(house, film_id, "seeding")
+
+
+@pytest.mark.slow
+async def test_a_complete_film_is_checked_again_only_if_its_file_was_touched(house, origin):
+    """Whoever opens a large film must not wait until all of it was hashed."""
+    await house.open()
+    async with running(house):
+        film_id = (await house.add(data_of(origin)))["id"]
+        await wait_state(house, film_id, "seeding")
+        film = house.library.film(film_id)
+        path = film.folder / film.film_name
+        rotten = FILM[:-1] + b"!"
+        for trusted in (True, False):
+            for _ in range(2):  # the first time may come before all is written
+                await house.ask("PATCH", f"/films/{film_id}", {"paused": True})
+                await wait_state(house, film_id, "paused")
+                assert film.record.intact is not None
+                before = path.stat()
+                if not trusted:
+                    path.write_bytes(rotten)
+                await house.ask("PATCH", f"/films/{film_id}", {"paused": False})
+                await wait_state(house, film_id, "seeding")
+            if trusted:  # as a disk rots: nothing tells of it, until somebody reads
+                path.write_bytes(rotten)
+                os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+                asked = origin.payload
+                await house.ask("PATCH", f"/films/{film_id}", {"paused": True})
+                await wait_state(house, film_id, "paused")
+                await house.ask("PATCH", f"/films/{film_id}", {"paused": False})
+                await wait_state(house, film_id, "seeding")
+                assert origin.payload == asked
+                url = (await house.ask("GET", f"/films/{film_id}"))[1]["content_url"]
+                async with house.http.get(url) as got:
+                    assert hashlib.sha256(await got.read()).hexdigest() == SHA256
+    assert origin.payload > asked + 1000
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == SHA256
 
 
 async def test_a_film_without_room_is_refused(house):
