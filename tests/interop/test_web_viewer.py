@@ -33,9 +33,9 @@ NAME = "The Long Way to the Sea"
 @pytest.fixture(scope="module")
 def small_film(tmp_path_factory, full):
     """What `start_service` puts on the server."""
-    spec = FilmSpec(duration_seconds=120.0 if full else 20.0, bit_rate=125_000.0)
+    spec = FilmSpec(duration_seconds=120.0 if full else 14.0, bit_rate=125_000.0)
     if not full:
-        spec = FilmSpec(duration_seconds=20.0, bit_rate=125_000.0, width=320, height=180)
+        spec = FilmSpec(duration_seconds=14.0, bit_rate=125_000.0, width=320, height=180)
     return make_film(tmp_path_factory.mktemp("viewer") / f"{NAME}.mp4", spec)
 
 
@@ -173,7 +173,7 @@ def service(start_service, programs, tmp_path, wait_until, full):
 
 def test_a_film_of_the_swarm_is_watched_in_the_browser(service, daemon, screen, full, figures):
     """Added, started, sought forward and back, with subtitles, paused, reloaded, to its end."""
-    duration = 120.0 if full else 20.0
+    duration = 120.0 if full else 14.0
     add_and_start(service, daemon, screen, figures)
     screen.press("8")
     figures["web_seek_forward_seconds"] = screen.wait_sought(0.8 * duration - 0.5, duration)

@@ -85,3 +85,37 @@ def wait_until(page, condition, what="it is so"):
 
 def is_bad(message):
     return message.type in {"error", "warning"} and not message.text.startswith(EXPECTED)
+
+
+CONTRASTS = r"""() => {
+  const rgb = text => text.match(/[\d.]+/g).map(Number);
+  const light = ([r, g, b]) => {
+    const part = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+  };
+  const ground = element => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = rgb(getComputedStyle(at).backgroundColor);
+      if (colour.length < 4 || colour[3] === 1) return colour;
+      if (colour[3] > 0) return null; // half transparent over something
+    }
+    return [255, 255, 255];
+  };
+  const found = {};
+  for (const element of document.querySelectorAll("body *")) {
+    const own = [...element.childNodes].some(n => n.nodeType === 3 && n.data.trim());
+    const below = own && element.checkVisibility() ? ground(element) : null;
+    if (!below || element.closest("svg")) continue;
+    const [a, b] = [light(rgb(getComputedStyle(element).color)), light(below)];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    found[`${element.tagName}.${element.className}: ${element.textContent}`] = ratio;
+  }
+  return found;
+}"""
+
+
+def check_contrasts(page):
+    """Text and ground differ by at least 4.5 (WCAG 2.2, 1.4.3), wherever the ground is plain."""
+    pairs = page.evaluate(CONTRASTS)
+    assert len(pairs) > 12
+    assert {what: ratio for what, ratio in pairs.items() if ratio < 4.5} == {}

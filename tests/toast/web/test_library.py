@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.toast.web.conftest import wait_until
+from tests.toast.web.conftest import check_contrasts, wait_until
 from tests.toast.web.fake_api import film
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -245,42 +245,12 @@ def test_without_a_token_it_says_what_to_do(open_page, daemon, expect):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read_in_light_and_dark(open_page, daemon, expect, scheme):
-    """Contrast of text and ground of at least 4.5 (WCAG 2.2, 1.4.3), where they are plain."""
     daemon.put(film(1, state="error", error="no server has it: add one"))
     page = open_page(color_scheme=scheme)
     expect(page.locator(".card")).to_have_count(1)
-    pairs = page.evaluate(CONTRASTS)
-    assert len(pairs) > 12
-    assert {what: ratio for what, ratio in pairs.items() if ratio < 4.5} == {}
+    check_contrasts(page)
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (ground == "rgb(20, 18, 15)") == (scheme == "dark")
-
-
-CONTRASTS = r"""() => {
-  const rgb = text => text.match(/[\d.]+/g).map(Number);
-  const light = ([r, g, b]) => {
-    const part = v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
-    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
-  };
-  const ground = element => {
-    for (let at = element; at; at = at.parentElement) {
-      const colour = rgb(getComputedStyle(at).backgroundColor);
-      if (colour.length < 4 || colour[3] === 1) return colour;
-      if (colour[3] > 0) return null; // half transparent over something
-    }
-    return [255, 255, 255];
-  };
-  const found = {};
-  for (const element of document.querySelectorAll("body *")) {
-    const own = [...element.childNodes].some(n => n.nodeType === 3 && n.data.trim());
-    const below = own && element.checkVisibility() ? ground(element) : null;
-    if (!below || element.closest("svg")) continue;
-    const [a, b] = [light(rgb(getComputedStyle(element).color)), light(below)];
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    found[`${element.tagName}.${element.className}: ${element.textContent}`] = ratio;
-  }
-  return found;
-}"""
 
 
 def test_landmarks_and_names_for_those_who_do_not_see(open_page, daemon, expect):

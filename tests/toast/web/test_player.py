@@ -1,8 +1,10 @@
 """The page of one film in a real Chromium: playing, keys, subtitles, piece map, and trouble."""
 
+import itertools
+
 import pytest
 
-from tests.toast.web.conftest import wait_until
+from tests.toast.web.conftest import check_contrasts, wait_until
 from tests.toast.web.fake_api import SECONDS, film
 from toast.viewer import PieceSource
 
@@ -229,20 +231,17 @@ FIELDS = """async each => {
 }"""
 
 
-@pytest.mark.parametrize("pieces", [1, 7, 3000, 60_000])
-@pytest.mark.parametrize("width", [300, 900])
-def test_the_map_of_any_film_fits(browser, daemon, pieces, width):
+def test_the_map_of_any_film_fits(open_page):
     """No piece without a field, and never higher than a hand's width of screen."""
-    page = browser.new_page()
-    page.goto(daemon.url)
-    shape = page.evaluate(
-        "async ([pieces, width]) => (await import('/app/piecemap.js')).layout(pieces, width)",
-        [pieces, width],
-    )
-    page.close()
-    assert shape["columns"] * shape["edge"] <= width
-    assert shape["columns"] * shape["rows"] * shape["group"] >= pieces
-    assert shape["rows"] * shape["edge"] <= 200
+    page = open_page()
+    for pieces, width in itertools.product((1, 7, 3000, 60_000), (300, 900)):
+        shape = page.evaluate(
+            "async ([pieces, width]) => (await import('/app/piecemap.js')).layout(pieces, width)",
+            [pieces, width],
+        )
+        assert shape["columns"] * shape["edge"] <= width
+        assert shape["columns"] * shape["rows"] * shape["group"] >= pieces
+        assert shape["rows"] * shape["edge"] <= 200
 
 
 def test_numbers_are_live(watch, daemon, expect):
@@ -337,11 +336,11 @@ def test_in_a_narrow_window(watch, expect, scheme):
         assert box["x"] + box["width"] <= 360
         assert box["height"] >= 24, "large enough to be touched (WCAG 2.2, 2.5.8)"
     expect(page.get_by_role("heading", level=1)).to_be_visible()
+    check_contrasts(page)
 
 
-def test_numbers_are_written_as_people_read_them(browser, daemon):
-    page = browser.new_page()
-    page.goto(daemon.url)
+def test_numbers_are_written_as_people_read_them(open_page):
+    page = open_page()
     told = page.evaluate(
         """async () => {
       const f = await import('/app/format.js');
@@ -351,7 +350,6 @@ def test_numbers_are_written_as_people_read_them(browser, daemon):
         f.spokenTime(3601), f.spokenTime(0)];
     }"""
     )
-    page.close()
     assert [each.replace("\u00a0", " ") for each in told] == [
         *(
             "0 B",
