@@ -303,6 +303,7 @@ CELLS: Final[tuple[Cell, ...]] = (
         (*_FULL, "tests/interop/test_web_viewer.py", "tests/toast/web"),
         (
             *_ALL_PASS,
+            *_none("web_stalls"),
             Check("web_start_seconds", "<=", 3.0),
             Check("web_seek_forward_seconds", "<=", 1.0),
             Check("web_seek_back_seconds", "<=", 1.0),

@@ -156,9 +156,10 @@ class Screen:
 
 @pytest.fixture
 def service(start_service, programs, tmp_path, wait_until, full):
-    """A VoD server with its seed, a tracker, and two viewers who have the whole film."""
+    """A VoD server with its seed, a tracker, and viewers who have the whole film."""
     service = start_service(seed=True)
-    for number in (1, 2):
+    peers = 2 if full else 1
+    for number in range(1, peers + 1):
         folder = tmp_path / f"peer-{number}"
         folder.mkdir()
         shutil.copy(service.film, folder)
@@ -167,7 +168,9 @@ def service(start_service, programs, tmp_path, wait_until, full):
             *(service.torrent, "--folder", folder, "--listen", address(number)),
             *("--behaviour", "seeding", "--upload", "1500kbps" if full else "20Mbps", "--json"),
         )
-    wait_until(lambda: service.tracker_status()["peers"] == 3, "the peers are at the tracker")
+    wait_until(
+        lambda: service.tracker_status()["peers"] == peers + 1, "the peers are at the tracker"
+    )
     return service
 
 
@@ -257,14 +260,16 @@ def take_picture(screen, daemon, figures):
     """The page in the midst of it: some from the disk, some from others, some missing."""
     page = screen.page
     connection = page.locator("#connection")
+    screen.press("k")
     daemon.stop()
     screen.expect(connection).to_contain_text("The daemon is away")
     daemon.start()
     screen.expect(connection).to_be_hidden()
-    screen.press("5")
+    screen.press("5", "k")
     screen.wait_sought(59.5, 63)
     screen.wait_playing(12.0)
     page.mouse.move(5, 5)
+    figures["web_stalls"] = int(page.locator(".figures dd").nth(5).inner_text())
     raw = PICTURE.with_name("web_viewer.raw.png")
     page.screenshot(path=raw)
     try:
