@@ -17,6 +17,7 @@ from toast.swarm.layout import Layout, Segment
 __all__ = ["FilmFile"]
 
 _CACHE_BYTES = 16 * 1024 * 1024
+_AT_ONCE_BYTES = 1024 * 1024
 
 
 class FilmFile:
@@ -37,13 +38,24 @@ class FilmFile:
         self._hashes = piece_hashes
         self._cache: OrderedDict[int, bytes] = OrderedDict()
 
-    async def read_piece(self, piece: int) -> bytes | None:
-        """A verified piece, or None if the file does not (yet) hold it intact."""
+    async def read_piece(self, piece: int, *, fresh: bool = False) -> bytes | None:
+        """A verified piece, or None if the file does not (yet) hold it intact.
+
+        Args:
+            piece: its number.
+            fresh: whether it has just come, so that it is in memory still.
+        """
         cached = self._cache.get(piece)
         if cached is not None:
             self._cache.move_to_end(piece)
             return cached
-        data = await asyncio.to_thread(self._read_verified, piece)
+        data = None
+        if fresh and self._geometry.piece_size(piece) <= _AT_ONCE_BYTES:
+            # A player waits for it, and a thread would have to wait for its turn beside all else
+            # that the coming of a piece sets off.
+            data = self._read_verified(piece, at_once=True)
+        if data is None:
+            data = await asyncio.to_thread(self._read_verified, piece)
         if data is not None:
             self.remember(piece, data)
         return data
@@ -134,15 +146,33 @@ class FilmFile:
                 offset = end
         return pieces
 
-    def _read_verified(self, piece: int) -> bytes | None:
-        start = self._geometry.piece_start(piece)
-        data = bytearray()
+    def _read_verified(self, piece: int, *, at_once: bool = False) -> bytes | None:
+        """A piece if it is intact; at once: and only if it is in memory, without a wait."""
+        start, size = self._geometry.piece_start(piece), self._geometry.piece_size(piece)
+        read = _read_from_memory if at_once else os.pread
+        parts = []
         try:
-            for part in self.layout.parts(start, start + self._geometry.piece_size(piece)):
+            for part in self.layout.parts(start, start + size):
                 with part.path.open("rb", buffering=0) as file:
-                    data += os.pread(file.fileno(), part.size, part.offset)
+                    parts.append(read(file.fileno(), part.size, part.offset))
         except OSError:
             return None
+        data = parts[0] if len(parts) == 1 else b"".join(parts)
         # A short read moves all that follows: the hash shows it.
+        if len(data) != size:
+            return None
         digest = hashlib.sha1(data, usedforsecurity=False).digest()
-        return bytes(data) if digest == self._hashes[piece] else None
+        return data if digest == self._hashes[piece] else None
+
+
+def _read_from_memory(descriptor: int, size: int, offset: int) -> bytes:
+    """As pread(2), but fails or reads less where the disk would have to be waited for.
+
+    Raises:
+        OSError: nothing of it is in memory, or the system cannot tell.
+    """
+    if not hasattr(os, "RWF_NOWAIT"):
+        raise BlockingIOError
+    data = bytearray(size)
+    length = os.preadv(descriptor, [data], offset, os.RWF_NOWAIT)
+    return bytes(memoryview(data)[:length])

@@ -90,12 +90,14 @@ class Reading:
         """
         piece = self._geometry.piece_of(offset)
         first = self._geometry.piece_start(piece)
+        waited = False
         while not self.have[piece]:
             early = self._early(piece, offset, end)
             if early:
                 return early
             await self._wait(piece)
-        return (await self._complete(piece))[offset - first : end - first]
+            waited = True
+        return (await self._complete(piece, fresh=waited))[offset - first : end - first]
 
     async def piece(self, piece: int, *, urgent: bool = False) -> bytes:
         """A whole verified piece.
@@ -132,10 +134,10 @@ class Reading:
             raise FilmUnavailable("the viewing has ended")
         await self._arrivals.setdefault(piece, asyncio.Event()).wait()
 
-    async def _complete(self, piece: int) -> bytes:
+    async def _complete(self, piece: int, *, fresh: bool = False) -> bytes:
         self.in_use[piece] += 1
         try:
-            data = await self._file.read_piece(piece)
+            data = await self._file.read_piece(piece, fresh=fresh)
             return data if data is not None else await self._read_around(piece)
         finally:
             self.in_use[piece] -= 1

@@ -1,6 +1,8 @@
 """The film's file: found again after a crash, and never trusted without its hash."""
 
+import asyncio
 import hashlib
+import os
 
 import pytest
 
@@ -134,6 +136,39 @@ async def test_a_piece_that_is_mended_is_read_then(film):
     assert await film.read_piece(1) is None
     path(film).write_bytes(FILM)
     assert await film.read_piece(1) == piece(1)
+
+
+@pytest.mark.parametrize("where", ["in memory", "on the disk", "where nothing can tell"])
+async def test_a_fresh_piece_is_read_and_verified_wherever_it_is(film, where, monkeypatch):
+    """It is expected in memory; what is not there is waited for in a thread."""
+    path(film).write_bytes(flipped(FILM, 2 * PIECE))
+    if where == "on the disk":
+        with path(film).open("rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    if where == "where nothing can tell":
+        monkeypatch.delattr(os, "RWF_NOWAIT", raising=False)
+    assert await film.read_piece(1, fresh=True) == piece(1)
+    assert await film.read_piece(2, fresh=True) is None
+    assert await film.read_piece(5, fresh=True) == piece(5)
+
+
+async def test_an_absent_file_has_no_fresh_piece(film):
+    assert await film.read_piece(0, fresh=True) is None
+
+
+async def test_a_fresh_piece_in_memory_needs_no_thread(film, monkeypatch):
+    async def to_thread(*_):
+        pytest.fail("a thread has to wait for its turn")
+
+    path(film).write_bytes(FILM)
+    with path(film).open("rb") as file:
+        try:
+            os.preadv(file.fileno(), [bytearray(1)], 0, os.RWF_NOWAIT)
+        except (OSError, AttributeError):
+            pytest.skip("this file system cannot tell what is in memory")
+    monkeypatch.setattr(asyncio, "to_thread", to_thread)
+    assert await film.read_piece(1, fresh=True) == piece(1)
 
 
 async def test_a_piece_at_hand_survives_the_rot_of_the_disk(film):
