@@ -75,14 +75,14 @@ class Household:
 
     async def toast(self, request: dict[str, Any]) -> dict[str, Any]:
         """The player reads through a viewing that begins now; and seeks, if asked to."""
-        opened_at = time.monotonic()
         marks: dict[str, float] = {}
         folder = Path(tempfile.mkdtemp(dir=self._folder))
+        # As in the daemon, where it is there before any film: but it has met nobody yet.
         session = SwarmSession(SessionSettings(listen_host=self._listen))
         try:
             async with self._http() as http:
                 await session.wait_listening()
-                marks["session"] = time.monotonic()
+                opened_at = time.monotonic()
                 source = await resolve_source(request["torrent"], http=http, session=session)
                 viewer = assemble_viewer(
                     source,
@@ -157,7 +157,7 @@ class Household:
     @contextlib.asynccontextmanager
     async def _http(self) -> Any:
         # As `toast watch` makes it.
-        connector = aiohttp.TCPConnector(local_addr=(self._listen, 0), limit=8)
+        connector = aiohttp.TCPConnector(local_addr=(self._listen, 0), limit=32)
         async with aiohttp.ClientSession(
             connector=connector,
             headers={"User-Agent": "Toast/0.1", "Accept-Encoding": "identity"},

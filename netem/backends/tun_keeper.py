@@ -118,7 +118,7 @@ def _hurry() -> bool:
     gc.freeze()
     gc.disable()  # nothing here has cycles, and a collection is a pause
     try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
     except OSError:
         return False
     return True
