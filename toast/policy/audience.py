@@ -66,7 +66,7 @@ class Audience:
         self, timemap: TimeMap, geometry: Geometry, settings: AudienceSettings | None = None
     ) -> None:
         self._timemap = timemap
-        self._geometry = geometry
+        self.geometry = geometry
         self.settings = settings or AudienceSettings()
         self._due = timemap.due_of_pieces(geometry)
         self._readers: list[Reader] = []
@@ -87,6 +87,26 @@ class Audience:
         """Whether that viewer waits for bytes."""
         return any(reader.waiting for reader in self._readers if reader.follows)
 
+    def waits_behind(self, position: float) -> list[int]:
+        """Bytes that players wait for without having taken what is due at the playhead.
+
+        A picture begins at the key frame before it: its bytes are awaited like those of a seek. A
+        player that waits further ahead only fills its buffer.
+
+        Args:
+            position: film time of the playhead.
+
+        Returns:
+            The offset of the next byte of each such player.
+        """
+        return [
+            reader.offset
+            for reader in self._readers
+            if reader.waiting
+            and reader.offset < self.geometry.film_bytes
+            and (self._in_index(reader.offset) or self._is_behind(reader, position))
+        ]
+
     def open(self, now: float, offset: int, position: float) -> tuple[Reader, float | None]:
         """A player begins to read.
 
@@ -100,7 +120,7 @@ class Audience:
         """
         reader = Reader(offset, offset, now, now)
         self._readers.append(reader)
-        if any(start <= offset < end for start, end in self._timemap.index):
+        if self._in_index(offset):
             return reader, None
         at = self._timemap.time_of(offset)
         jump = self.settings.jump_seconds
@@ -167,12 +187,18 @@ class Audience:
             else:
                 at = min(self._timemap.time_of(reader.start) + now - reader.opened_at, reached)
             due = self._due - at - lead
-            next_byte = min(reader.offset, self._geometry.film_bytes - 1)
-            due[: self._geometry.piece_of(next_byte)] = np.inf
+            next_byte = min(reader.offset, self.geometry.film_bytes - 1)
+            due[: self.geometry.piece_of(next_byte)] = np.inf
             np.minimum(least, due, out=least)
         return least
 
+    def _in_index(self, offset: int) -> bool:
+        return any(start <= offset < end for start, end in self._timemap.index)
+
+    def _is_behind(self, reader: Reader, position: float) -> bool:
+        return reader.follows and self._time_up_to(reader.offset) < position
+
     def _time_up_to(self, offset: int) -> float:
-        if offset >= self._geometry.film_bytes:
+        if offset >= self.geometry.film_bytes:
             return self._timemap.duration
         return self._timemap.time_of(offset)

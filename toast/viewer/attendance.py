@@ -4,6 +4,10 @@ import math
 from collections.abc import Callable
 from enum import StrEnum
 
+import numpy as np
+from numpy.typing import NDArray
+
+from toast.common.geometry import BLOCK_BYTES
 from toast.policy.audience import Audience, Reader
 from toast.policy.playhead import Playhead, State
 
@@ -13,6 +17,8 @@ _TOLD_SECONDS = 5.0
 _DRIFT_SECONDS = 0.3
 _RESUME_SECONDS = 0.25
 _REACHED_SECONDS = 0.02
+_AWAITED_BYTES = 128 * 1024
+"""How far a player that waits is taken to want to read at once: a key frame."""
 
 
 class Pace(StrEnum):
@@ -70,6 +76,24 @@ class Attendance:
         """A player has left, or reads on elsewhere."""
         self.audience.close(reader)
         self._changed()
+
+    @property
+    def is_picture_awaited(self) -> bool:
+        """Whether a picture waits: the first, one after a seek, or one that a player reads for."""
+        return self.playhead.state is State.STARTING or bool(self._awaited_bytes())
+
+    def awaited_blocks(self, piece: int) -> NDArray[np.bool_]:
+        """bool[blocks]: what of a piece a picture waits for."""
+        awaited = self.playhead.awaited_blocks(piece)
+        base = self.audience.geometry.piece_start(piece)
+        for offset in self._awaited_bytes():
+            first, end = offset - base, offset - base + _AWAITED_BYTES
+            if end > 0:
+                awaited[max(0, first) // BLOCK_BYTES : -(-end // BLOCK_BYTES)] = True
+        return awaited
+
+    def _awaited_bytes(self) -> list[int]:
+        return self.audience.waits_behind(self.playhead.position)
 
     def report_position(self, now: float, seconds: float, *, paused: bool, rate: float) -> None:
         """A player tells where it is.

@@ -284,7 +284,7 @@ class Viewer:
             facts,
             self._supply.missing_blocks(self._swarm),
             asked_of=self._lookout.asked_of,
-            first_blocks=self.playhead.awaited_blocks,
+            first_blocks=self.attendance.awaited_blocks,
         )
         self._eject(decision.eject, self._swarm)
         self.accounts.planned(decision.ranked, top=decision.window)
@@ -324,7 +324,7 @@ class Viewer:
             queued_bytes=sum(neighbour.queued_bytes for neighbour in snapshot.neighbours),
             origin=self._supply.estimate(),
             lead_seconds=self._neighbourhood.lead_seconds(self.playhead.position),
-            starting=starting,
+            starting=self.attendance.is_picture_awaited,
             seeking=self.playhead.start_seconds is not None,
             resuming=self.settings.start_seconds > 0,
             paused=self.playhead.state is State.PAUSED,

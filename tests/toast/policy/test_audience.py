@@ -128,3 +128,25 @@ def test_waiting_counts_for_the_viewing_that_the_playhead_stands_for(audience):
     reader.waiting = True
     audience.sought(90.0)
     assert not audience.is_waiting
+
+
+def test_a_player_that_waits_for_what_the_playhead_shows_is_behind_it(audience):
+    """A picture begins at the key frame before it; who only fills its buffer is not awaited."""
+    reader, seek_to = audience.open(0.0, 8 * SECOND, 10.0)
+    assert seek_to is None
+    assert audience.waits_behind(10.0) == [], "it has not said that it waits"
+    reader.waiting = True
+    assert audience.waits_behind(10.0) == [8 * SECOND]
+    audience.taken(1.0, reader, 12 * SECOND)
+    reader.waiting = True
+    assert audience.waits_behind(10.0) == []
+
+
+def test_a_player_that_waits_for_the_index_is_awaited_wherever_it_is():
+    audience = Audience(INDEXED, GEOMETRY, AudienceSettings())
+    reader, _ = audience.open(0.0, 99 * SECOND + 5, 10.0)
+    reader.waiting = True
+    assert audience.waits_behind(10.0) == [99 * SECOND + 5]
+    audience.taken(0.0, reader, 100 * SECOND)
+    reader.waiting = True
+    assert audience.waits_behind(10.0) == [], "there is nothing behind the film's end"

@@ -133,3 +133,17 @@ def test_no_number_is_no_position():
         hall.attendance.report_position(1.0, math.nan, paused=False, rate=1.0)
     with pytest.raises(PolicyError):
         hall.attendance.report_position(1.0, 1.0, paused=False, rate=0.0)
+
+
+def test_a_picture_is_awaited_that_a_player_reads_for_behind_the_playhead():
+    """All blocks from its byte on, as far as a key frame may reach; nothing before it."""
+    hall = Hall(Pace.CLOCK)
+    hall.step(10.0)
+    assert not hall.attendance.is_picture_awaited
+    reader = hall.attendance.open(10.0, 8 * SECOND + BLOCK_BYTES + 7)
+    hall.attendance.waits(reader)
+    assert hall.attendance.is_picture_awaited
+    awaited = [hall.attendance.awaited_blocks(piece).tolist() for piece in (7, 8, 9, 12, 13)]
+    assert awaited == [[False, False], [False, True], [True, True], [True, True], [False, False]]
+    hall.attendance.taken(10.1, reader, 11 * SECOND)
+    assert not hall.attendance.is_picture_awaited
