@@ -39,7 +39,11 @@ async def a_house(film, folder):
 async def quit_at_a_tenth(house, seconds, name, *options):
     """Watch a tenth, quit; returns the report and the film's bytes up to 15 s further on."""
     watching = await house.watch(name, *options)
-    await watching.wait_position(seconds / 10)
+    await watching.wait_until(
+        lambda progress: progress["position_seconds"] >= seconds / 10,
+        "a tenth is seen",
+        seconds / 10 + 20,
+    )
     await watching.child.stop()
     report = watching.child.event("report")
     allowed = (report["position_seconds"] + AHEAD_SECONDS) * house.film_bytes / seconds
@@ -62,7 +66,9 @@ async def test_who_quits_has_cost_the_server_no_more_than_15_s_beyond(
                 await house.watch_complete(f"peer-{number}")
             return await quit_at_a_tenth(house, seconds, "viewer")
 
-    (lonely, most), (helped, _) = await asyncio.gather(alone(), among_peers())
+    async with asyncio.TaskGroup() as tasks:
+        watched = (tasks.create_task(alone()), tasks.create_task(among_peers()))
+    (lonely, most), (helped, _) = (task.result() for task in watched)
     rate = long_film.stat().st_size / seconds
     for name, report in (("alone", lonely), ("among_peers", helped)):
         beyond = report["bytes_from_origin"] / rate - report["position_seconds"]

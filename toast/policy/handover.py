@@ -81,8 +81,9 @@ class HandOverSettings:
     ahead_seconds: float = 8.0
     """Slack below which a piece that no neighbour can bring in time is fetched: longer gives a
     neighbour more time to get it, shorter risks that the origin gets many of these at once."""
-    alone_seconds: float = 12.0
-    """The same while there is no neighbour at all: nothing is saved by waiting."""
+    alone_seconds: float = 10.0
+    """The same while there is no neighbour at all: nothing is saved by waiting. Who quits has cost
+    so much film that nobody saw, a piece, and the film's index: 15 s of film in all."""
     most_ahead_seconds: float = 15.0
     """Slack above which nothing is fetched, however slow the origin: who quits has lost no more."""
     paused_seconds: float = 3.0

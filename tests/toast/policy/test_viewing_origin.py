@@ -122,7 +122,7 @@ class TestWhatNeighboursCanBring:
         decider = policy(hand_over=HandOverSettings(parallel=20))
         known = facts(slack=later(3.0), availability=none, uplinks=Uplinks.none(PIECES))
 
-        assert pieces(decider.decide(known, all_blocks)) == list(range(10))
+        assert pieces(decider.decide(known, all_blocks)) == list(range(8))
 
 
 class TestPiecesUnderWay:
