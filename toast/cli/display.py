@@ -81,7 +81,7 @@ class _JsonLines(Display):
             {
                 "event": "source",
                 "film": source.metainfo.name,
-                "film_bytes": source.metainfo.geometry.film_bytes,
+                "film_bytes": source.metainfo.film_bytes,
                 "piece_bytes": source.metainfo.geometry.piece_bytes,
                 "info_hash": source.metainfo.info_hash.hex(),
                 "origins": source.origins,
@@ -122,7 +122,7 @@ class _Terminal(Display):
         self._trouble: str | None = None
 
     def source(self, source: Source) -> None:
-        size = format_bytes(source.metainfo.geometry.film_bytes)
+        size = format_bytes(source.metainfo.film_bytes)
         self._console.print(f"[bold]{source.metainfo.name}[/bold], {size}", highlight=False)
 
     def checking(self, done: int, total: int) -> None:

@@ -132,6 +132,8 @@ class TimeMap:
         """
         if not 0 <= start <= total_bytes - self.film_bytes:
             raise UsageError("time map: the film does not lie in its torrent")
+        if total_bytes == self.film_bytes:
+            return self
         cell = max(self.cell_bytes, cell_bytes_for(total_bytes))
         due = np.full(-(-total_bytes // cell), self.duration)
         begins = start + np.arange(self.due.size, dtype=np.int64) * self.cell_bytes

@@ -199,7 +199,7 @@ class Film:
         """uint8[pieces]: where each piece came from, as `PieceSource` numbers them."""
         viewer = self._viewer
         if viewer is not None and self._opened.is_set():
-            self._sources = viewer.sources.copy()
+            self._sources = viewer.sources[viewer.wanted]
         if self._sources.size != self._base.pieces:
             return np.zeros(self._base.pieces, np.uint8)
         return self._sources

@@ -381,7 +381,7 @@ class Library:
             folder=folder_name(metainfo),
             name=metainfo.name,
             size_bytes=metainfo.film_bytes,
-            pieces=metainfo.geometry.pieces,
+            pieces=int(metainfo.wanted().sum()),
             origins=source.origins,
             trackers=source.trackers,
             added_at=self._wall(),

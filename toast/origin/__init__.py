@@ -2,5 +2,6 @@
 
 from toast.origin.client import Fetched, OriginClient, OriginSettings
 from toast.origin.errors import OriginError
+from toast.origin.span import SpanClient, Stretch
 
-__all__ = ["Fetched", "OriginClient", "OriginError", "OriginSettings"]
+__all__ = ["Fetched", "OriginClient", "OriginError", "OriginSettings", "SpanClient", "Stretch"]

@@ -144,6 +144,7 @@ class ViewingPolicy:
         settings: see `ViewingSettings`.
         rng: all chance.
         budget: bounds what the server is asked for; None: no bound. Charged for what is ordered.
+        wanted: bool[P], what is stored at all: the rest counts as had, and is not; None: all is.
     """
 
     def __init__(
@@ -157,16 +158,19 @@ class ViewingPolicy:
         settings: ViewingSettings,
         rng: np.random.Generator,
         budget: OriginBudget | None = None,
+        wanted: NDArray[np.bool_] | None = None,
     ) -> None:
         self._geometry = geometry
-        self._piece_seconds = film_seconds / geometry.pieces
-        self._film_rate = geometry.film_bytes / film_seconds
+        pieces = geometry.pieces if wanted is None else int(np.count_nonzero(wanted))
+        self._piece_seconds = film_seconds / max(1, pieces)
+        self._film_rate = geometry.film_bytes * (pieces / geometry.pieces) / film_seconds
         self._picker = picker
         self._horizon = horizon
         self._buffer = buffer
         self._settings = settings
         self._rng = rng
         self._budget = budget
+        self._stored = True if wanted is None else wanted
         self._peer_rate = PeerRate()
         self._rate: float | None = None
         self._give_up = GiveUp(geometry.pieces, settings.give_up)
@@ -226,9 +230,8 @@ class ViewingPolicy:
         """What is to be deleted, and what there is room for then."""
         passed = np.zeros_like(facts.slack) if facts.passed is None else facts.passed
         coming = (facts.in_flight | facts.closed) & ~facts.have
-        stock = Stock(
-            facts.slack, passed, facts.have, coming, facts.closed & coming, facts.availability
-        )
+        held = facts.have & self._stored
+        stock = Stock(facts.slack, passed, held, coming, facts.closed & coming, facts.availability)
         return self._buffer.decide(stock)
 
     def _view(self, facts: Facts, supplied: bool) -> SwarmView:

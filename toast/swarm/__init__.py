@@ -5,11 +5,12 @@ alerts come back as events. Nothing else in the project imports libtorrent for d
 """
 
 from toast.swarm.announcer import Announcer, Peer
+from toast.swarm.contents import Contents, TorrentFile
 from toast.swarm.errors import MetainfoError, SwarmError
 from toast.swarm.facts import Block, Counters, Neighbour, Snapshot, SwarmEvents
 from toast.swarm.film import FilmSwarm
 from toast.swarm.layout import Layout
-from toast.swarm.metainfo import Metainfo, parse_metainfo
+from toast.swarm.metainfo import Metainfo, file_url, parse_metainfo
 from toast.swarm.session import ANY_HOST, SessionSettings, SwarmSession, Utp
 from toast.swarm.storage import FilmFile
 
@@ -17,6 +18,7 @@ __all__ = [
     "ANY_HOST",
     "Announcer",
     "Block",
+    "Contents",
     "Counters",
     "FilmFile",
     "FilmSwarm",
@@ -30,6 +32,8 @@ __all__ = [
     "SwarmError",
     "SwarmEvents",
     "SwarmSession",
+    "TorrentFile",
     "Utp",
+    "file_url",
     "parse_metainfo",
 ]

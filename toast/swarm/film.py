@@ -86,8 +86,8 @@ class FilmSwarm:
         self._reads: list[int] = []
         self.rejoins = 0
         files = lt.file_storage()
-        for segment in self._layout.segments:
-            files.add_file(segment.name, segment.size)
+        for path, segment in zip(self._layout.paths(), self._layout.segments, strict=True):
+            files.add_file(path, segment.size)
         self._info = lt.torrent_info(metainfo.info)
         self._info.remap_files(files)
         try:

@@ -113,6 +113,12 @@ class Layout:
         """The file of a segment."""
         return self.folder / segment.name
 
+    def paths(self) -> list[str]:
+        """The files as libtorrent wants them: several must share a folder, or be absolute."""
+        if self.per_piece or len(self.segments) == 1:
+            return [segment.name for segment in self.segments]
+        return [str(self.path(segment).absolute()) for segment in self.segments]
+
     def parts(self, start: int, end: int) -> list[Part]:
         """The pieces of files that hold bytes [start, end), in order."""
         parts = []

@@ -9,10 +9,10 @@ import aiohttp
 import numpy as np
 
 from toast.common import blockhashes
-from toast.origin import OriginClient, OriginSettings
+from toast.origin import OriginClient, OriginSettings, SpanClient, Stretch
 from toast.policy.budget import OriginBudget
 from toast.policy.neighbours import create_neighbours
-from toast.swarm import SwarmSession
+from toast.swarm import SwarmSession, TorrentFile, file_url
 from toast.viewer.errors import ViewerError
 from toast.viewer.neighbourhood import Neighbourhood
 from toast.viewer.settings import ViewerSettings
@@ -59,6 +59,19 @@ def assemble_viewer(
             return None
         return OriginClient(http, urls, film_bytes=size, clock=loop.time, settings=origin_settings)
 
+    def film_client() -> OriginClient | None:
+        contents = metainfo.contents
+        if contents is None or not source.origins:
+            return client(source.origins, metainfo.film_bytes)
+
+        def stretch(file: TorrentFile) -> Stretch:
+            urls = tuple(file_url(origin, contents, file) for origin in source.origins)
+            return Stretch(file.start, file.size, urls)
+
+        others = [stretch(file) for file in contents.files if file.size and file != contents.film]
+        film = Stretch(contents.film.start, contents.film.size, source.origins)
+        return SpanClient(http, film, others, clock=loop.time, settings=origin_settings)
+
     neighbourhood = Neighbourhood(
         session,
         http=http,
@@ -71,7 +84,7 @@ def assemble_viewer(
     return Viewer(
         metainfo,
         session=session,
-        origin=client(source.origins, metainfo.geometry.film_bytes),
+        origin=film_client(),
         hashes=client(_hash_urls(source), blockhashes.leaves_bytes(metainfo.geometry)),
         neighbourhood=neighbourhood,
         settings=settings,

@@ -15,3 +15,9 @@ class FilmUnavailable(ViewerError):  # noqa: N818  # says what is the matter, as
 
 class WrongBlock(ViewerError):  # noqa: N818  # says what was found
     """A block from the server is not what the .torrent promises."""
+
+
+def first_error(group: BaseExceptionGroup[ToastError]) -> ToastError:
+    """The error that ended it: the others are its consequences."""
+    error = group.exceptions[0]
+    return first_error(error) if isinstance(error, BaseExceptionGroup) else error

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,9 @@ class Keeping:
     Attributes:
         layout: where its bytes lie.
         file: what is stored of it.
-        seen: bool[pieces], here and verified at some time.
+        wanted: bool[pieces], those that the film is in, and the subtitles with it. The others are
+            never missing: for all decisions they count as had.
+        seen: bool[pieces], here and verified at some time, or not wanted.
 
     Raises:
         PolicyError: a buffer too small for the film.
@@ -35,21 +38,35 @@ class Keeping:
         geometry = metainfo.geometry
         self._settings = settings
         self._pieces = pieces_within(
-            geometry.film_bytes,
+            metainfo.film_bytes,
             geometry.piece_bytes,
             most_bytes=settings.buffer_bytes,
             fraction=settings.buffer_fraction,
         )
-        make_layout = Layout.whole if self._pieces is None else Layout.chunks
-        self.layout = make_layout(settings.folder, metainfo.name, geometry)
+        if self._pieces is not None:
+            self.layout = Layout.chunks(settings.folder, metainfo.name, geometry)
+        elif metainfo.contents is not None:
+            self.layout = Layout.several(settings.folder, metainfo.contents, geometry)
+        else:
+            self.layout = Layout.whole(settings.folder, metainfo.name, geometry)
+        self.wanted = metainfo.wanted(subtitles=self._pieces is None)
         self.file = FilmFile(self.layout, geometry, metainfo.piece_hashes)
-        self.seen: NDArray[np.bool_] = np.zeros(geometry.pieces, dtype=np.bool_)
+        self.seen: NDArray[np.bool_] = ~self.wanted
+        self._span = (metainfo.film_start, metainfo.film_start + metainfo.film_bytes)
         self._sha256: str | None = None
 
     @property
     def is_limited(self) -> bool:
         """Whether the film will never be on the disk as a whole."""
         return self._pieces is not None
+
+    async def look(self, progress: Callable[[int, int], None] | None) -> NDArray[np.bool_]:
+        """bool[pieces]: what is on the disk intact.
+
+        Raises:
+            SwarmError: something other than the film is in its place.
+        """
+        return await asyncio.to_thread(self.file.scan, progress)
 
     def make_buffer(self) -> Buffer:
         """The policy of what is kept."""
@@ -63,9 +80,11 @@ class Keeping:
         """Take the film's SHA-256 piece by piece: later it is not there any more."""
         digest = hashlib.sha256()
         try:
-            for piece in range(self.seen.size):
-                data = await reading.piece(piece)
+            at, end = self._span
+            while at < end:
+                data = await reading.read(at, end)
                 await asyncio.to_thread(digest.update, data)
+                at += len(data)
         except FilmUnavailable:
             return  # ended before all of it came
         self._sha256 = digest.hexdigest()
@@ -77,5 +96,5 @@ class Keeping:
             have: bool[pieces], what is stored and verified.
         """
         if have.all():
-            return await asyncio.to_thread(self.file.sha256)
+            return await asyncio.to_thread(self.file.sha256, *self._span)
         return self._sha256

@@ -54,7 +54,7 @@ class PresentFilm(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Go to an offset."""
-        size = self._viewer.metainfo.geometry.film_bytes
+        size = self._viewer.metainfo.film_bytes
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._offset, io.SEEK_END: size}[whence]
         self._offset = max(0, base + offset)
         return self._offset
@@ -65,13 +65,14 @@ class PresentFilm(io.RawIOBase):
         Raises:
             NotHereError: nothing is there at this offset.
         """
-        geometry = self._viewer.metainfo.geometry
-        if self._offset >= geometry.film_bytes or not len(buffer):
+        metainfo, geometry = self._viewer.metainfo, self._viewer.metainfo.geometry
+        if self._offset >= metainfo.film_bytes or not len(buffer):
             return 0
-        piece = geometry.piece_of(self._offset)
-        end = geometry.piece_start(piece) + geometry.piece_size(piece)
-        end = min(end, self._offset + len(buffer))
-        future = asyncio.run_coroutine_threadsafe(self._read(self._offset, end), self._loop)
+        start = metainfo.film_start + self._offset
+        piece = geometry.piece_of(start)
+        end = min(geometry.piece_start(piece) + geometry.piece_size(piece), start + len(buffer))
+        end = min(end, metainfo.film_start + metainfo.film_bytes)
+        future = asyncio.run_coroutine_threadsafe(self._read(start, end), self._loop)
         data = future.result()
         buffer[: len(data)] = data
         self._offset += len(data)

@@ -76,7 +76,7 @@ class FilmReader:
     @property
     def film_bytes(self) -> int:
         """The film's size."""
-        return self._metainfo.geometry.film_bytes
+        return self._metainfo.film_bytes
 
     @property
     def etag(self) -> str:
@@ -95,6 +95,7 @@ class FilmReader:
             FilmUnavailable: a piece is to be had from nobody.
         """
         reading = self._viewer.reading
+        start, end = start + self._metainfo.film_start, end + self._metainfo.film_start
         reader: Reader | None = None
         try:
             while start < end:
@@ -139,22 +140,24 @@ class BlockingFilm(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Go to an offset."""
-        size = self._viewer.metainfo.geometry.film_bytes
+        size = self._viewer.metainfo.film_bytes
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._offset, io.SEEK_END: size}[whence]
         self._offset = max(0, base + offset)
         return self._offset
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # typeshed: Buffer
         """Read up to the end of the current piece, waiting for it."""
-        geometry = self._viewer.metainfo.geometry
-        if self._offset >= geometry.film_bytes:
+        metainfo, geometry = self._viewer.metainfo, self._viewer.metainfo.geometry
+        if self._offset >= metainfo.film_bytes:
             return 0
-        piece = geometry.piece_of(self._offset)
+        at = metainfo.film_start + self._offset
+        piece = geometry.piece_of(at)
         future = asyncio.run_coroutine_threadsafe(
             self._viewer.reading.piece(piece, urgent=True), self._loop
         )
         data = future.result()
-        part = data[self._offset - geometry.piece_start(piece) :][: len(buffer)]
+        most = min(len(buffer), metainfo.film_bytes - self._offset)
+        part = data[at - geometry.piece_start(piece) :][:most]
         buffer[: len(part)] = part
         self._offset += len(part)
         return len(part)

@@ -19,6 +19,7 @@ def make_progress(
     playhead: Playhead,
     slack: NDArray[np.float64],
     have: NDArray[np.bool_],
+    wanted: NDArray[np.bool_],
     duration: float | None,
     neighbours: Sequence[Neighbour],
     accounts: Accounts,
@@ -33,7 +34,8 @@ def make_progress(
     Args:
         playhead: of the viewing.
         slack: float64[pieces], as the playhead gives it now.
-        have: bool[pieces], verified.
+        have: bool[pieces], verified, or not wanted.
+        wanted: bool[pieces], what the film is in.
         duration: film seconds, or None while they are not known.
         neighbours: as last seen.
         accounts: of the viewing.
@@ -51,8 +53,8 @@ def make_progress(
         "position_seconds": round(playhead.position, 3),
         "duration_seconds": duration,
         "buffer_seconds": round(max(0.0, ahead), 3),
-        "pieces_have": int(have.sum()),
-        "pieces": int(have.size),
+        "pieces_have": int((have & wanted).sum()),
+        "pieces": int(wanted.sum()),
         "neighbours": len(neighbours),
         "down_rate": sum(neighbour.down_rate for neighbour in neighbours),
         "up_rate": sum(neighbour.up_rate for neighbour in neighbours),
@@ -95,7 +97,7 @@ def make_report(
     joined, left = presence
     return {
         "film": metainfo.name,
-        "film_bytes": metainfo.geometry.film_bytes,
+        "film_bytes": metainfo.film_bytes,
         "start_seconds": playhead.start_seconds,
         "stalls": playhead.stalls,
         "stall_seconds": round(playhead.stall_seconds(left), 3),

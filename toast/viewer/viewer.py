@@ -28,7 +28,7 @@ from toast.policy.viewing import Facts, ViewingPolicy
 from toast.swarm import Block, Counters, FilmSwarm, Metainfo, Snapshot, SwarmSession
 from toast.viewer.accounts import Accounts
 from toast.viewer.attendance import Attendance, Pace
-from toast.viewer.errors import FilmUnavailable, ViewerError
+from toast.viewer.errors import FilmUnavailable, ViewerError, first_error
 from toast.viewer.keeping import Keeping
 from toast.viewer.neighbourhood import Neighbourhood
 from toast.viewer.reader import BlockingFilm
@@ -63,6 +63,7 @@ class Viewer:
         settings: as given.
         accounts: what came from where.
         sources: uint8[pieces], `PieceSource` of each piece.
+        wanted: bool[pieces], what the film is in: everything, unless the torrent holds more.
         reading: verified bytes for whoever waits for them.
         playhead: where the viewing is, once opened.
         timemap: of the film; None while it is not known.
@@ -97,6 +98,7 @@ class Viewer:
         self._budget = budget or OriginBudget(settings.budget, clock())
         self._keeping = Keeping(metainfo, settings)
         self._file = self._keeping.file
+        self.wanted = self._keeping.wanted
         self.sources: NDArray[np.uint8] = np.zeros(self._geometry.pieces, dtype=np.uint8)
         self._wake = asyncio.Event()
         self._supply = Supply(
@@ -140,30 +142,30 @@ class Viewer:
             raise ViewerError(
                 f"{self.settings.folder} cannot hold films ({error.strerror}): try another --folder"
             ) from error
-        self.have[:] = True if intact else await asyncio.to_thread(self._file.scan, progress)
-        self._keeping.seen |= self.have
-        self.sources[self.have] = PieceSource.DISK
+        found = self.wanted.copy() if intact else await self._keeping.look(progress)
+        self.have[:] = found | ~self.wanted
+        self._keeping.seen |= found
+        self.sources[found] = PieceSource.DISK
         self._opened_at = self._clock()
         self._arrived_at = time.time()
         self._swarm = FilmSwarm(
             self._session,
             self.metainfo,
             folder=self.settings.folder,
-            have=self.have,
+            have=found,
             events=self,
             layout=self._keeping.layout,
         )
         self.reading.swarm = self._swarm
-        timemap = self.timemap or TimeMap.constant(
-            self._geometry.film_bytes, self._geometry.film_bytes / _PROVISIONAL_RATE
-        )
-        self._set_timemap(timemap)
+        size = self.metainfo.film_bytes
+        likely = TimeMap.constant(size, size / _PROVISIONAL_RATE)
+        self._set_timemap(self.timemap or self._in_torrent(likely))
 
     def _set_timemap(self, timemap: TimeMap) -> None:
-        now = self._clock()
         self.playhead = Playhead(timemap, self._geometry, self._opened_at)
         if self.settings.start_seconds > 0:
-            self.playhead.seek(now, min(self.settings.start_seconds, timemap.duration))
+            start = min(self.settings.start_seconds, timemap.duration)
+            self.playhead.seek(self._clock(), start)
         by_readers = self.settings.pace is Pace.READERS
         audience = AudienceSettings(
             jump_seconds=self.settings.reader_jump_seconds,
@@ -185,6 +187,7 @@ class Viewer:
             settings=self.settings.viewing,
             rng=self._rng,
             budget=self._budget,
+            wanted=self.wanted,
         )
         self._wake.set()
 
@@ -210,7 +213,7 @@ class Viewer:
             known, unknown = group.split(ToastError)
             if known is None or unknown is not None:
                 raise
-            raise _first(known) from None
+            raise first_error(known) from None
         finally:
             await self._leave()
         if self._failure is not None:
@@ -422,8 +425,12 @@ class Viewer:
                 return  # ended before enough of it came: that is no error
             raise
         self.media = info
-        self.timemap = info.timemap
-        self._set_timemap(info.timemap)
+        self._set_timemap(timemap := self._in_torrent(info.timemap))
+        self.timemap = timemap
+
+    def _in_torrent(self, timemap: TimeMap) -> TimeMap:
+        """A map of the film, in the bytes of the torrent that the film may be a part of."""
+        return timemap.within(self.metainfo.film_start, self._geometry.film_bytes)
 
     # -- reporting -------------------------------------------------------------------------------
 
@@ -445,12 +452,14 @@ class Viewer:
     @property
     def film_rate(self) -> float:
         """Bytes of film per second; a guess while its times are not known."""
-        return _PROVISIONAL_RATE if self.timemap is None else self.timemap.bit_rate
+        if self.timemap is None:
+            return _PROVISIONAL_RATE
+        return self.metainfo.film_bytes / self.timemap.duration
 
     def left_bytes(self) -> int:
         """Bytes of the film that are missing, for the tracker."""
         missing = int(np.count_nonzero(~self.have))
-        return min(missing * self._geometry.piece_bytes, self._geometry.film_bytes)
+        return min(missing * self._geometry.piece_bytes, self.metainfo.film_bytes)
 
     def transferred(self) -> tuple[int, int]:
         """Payload bytes (sent to peers, received from anyone), for the tracker."""
@@ -466,6 +475,7 @@ class Viewer:
             playhead=self.playhead,
             slack=self.playhead.slack(self._clock()),
             have=self.have,
+            wanted=self.wanted,
             duration=None if self.timemap is None else self.timemap.duration,
             neighbours=() if self._snapshot is None else self._snapshot.neighbours,
             accounts=self.accounts,
@@ -491,9 +501,3 @@ class Viewer:
             complete=bool(self._keeping.seen.all()),
             sha256=await self._keeping.sha256(self.have),
         )
-
-
-def _first(group: BaseExceptionGroup[ToastError]) -> ToastError:
-    """The error that ended it: the others are its consequences."""
-    error = group.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error

@@ -199,3 +199,25 @@ def write_sparse(path: Path, size: int, parts: dict[int, bytes]) -> None:
         file.truncate(size)
         for offset, data in parts.items():
             os.pwrite(file.fileno(), data, offset)
+
+
+def make_season(
+    files: dict[str, bytes], *, piece_bytes: int = PIECE, timemap=None, origins=()
+) -> bytes:
+    """A v1 .torrent `season` of several files, by their paths; for `origins` see BEP 19."""
+    content = b"".join(files.values())
+    info = {
+        b"name": b"season",
+        b"piece length": piece_bytes,
+        b"pieces": b"".join(sha1_pieces(content, piece_bytes)),
+        b"files": [
+            {b"length": len(data), b"path": [part.encode() for part in path.split("/")]}
+            for path, data in files.items()
+        ],
+    }
+    top = {b"info": info}
+    if origins:
+        top[b"url-list"] = [url.encode() for url in origins]
+    if timemap is not None:
+        top[b"toast"] = timemap.to_bencodable()
+    return lt.bencode(top)
