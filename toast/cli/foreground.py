@@ -57,6 +57,7 @@ class Request:
     settings: ViewerSettings
     session: SessionSettings
     origin: str | None
+    film: str | None
     gateway_port: int | None
     seed: int | None
     in_order_seconds: float | None
@@ -105,6 +106,9 @@ def shared_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--download", type=RATE, help="Most to take from others.  [default: no limit]"
         ),
         network_options,
+        click.option(
+            "--file", "film", metavar="NAME", help="Which film, of a torrent of several files."
+        ),
         click.option(
             "--buffer",
             type=BUFFER,
@@ -161,6 +165,7 @@ def make_request(
     upload: float | None,
     download: float | None,
     listen: str,
+    film: str | None,
     buffer: tuple[int | None, float | None] | None,
     utp: str,
     port_mapping: bool,
@@ -205,6 +210,7 @@ def make_request(
         ),
         session=SessionSettings(**asdict(network), upload_rate=upload, download_rate=download),
         origin=origin,
+        film=film,
         gateway_port=gateway_port,
         seed=random_seed,
         in_order_seconds=in_order_seconds,
@@ -256,7 +262,11 @@ async def run_viewing(request: Request, display: Display, player: Player | None)
         async with _http(request) as http:
             await session.wait_listening()
             source = await resolve_source(
-                request.source, http=http, session=session, origin=request.origin
+                request.source,
+                http=http,
+                session=session,
+                origin=request.origin,
+                film=request.film,
             )
             left_at = _left_at(request, source)
             if left_at:

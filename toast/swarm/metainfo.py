@@ -66,6 +66,10 @@ class Metainfo:
         """The film's size."""
         return self.geometry.film_bytes if self.contents is None else self.contents.film.size
 
+    def in_torrent(self, timemap: TimeMap) -> TimeMap:
+        """A map of the film, in the bytes of the torrent that the film may be a part of."""
+        return timemap.within(self.film_start, self.geometry.film_bytes)
+
     def wanted(self, *, subtitles: bool = True) -> NDArray[np.bool_]:
         """bool[pieces]: those that hold something of the film, or of the subtitles with it."""
         wanted = np.zeros(self.geometry.pieces, dtype=np.bool_)

@@ -30,7 +30,12 @@ class Source:
 
 
 async def resolve_source(
-    text: str, *, http: aiohttp.ClientSession, session: SwarmSession, origin: str | None = None
+    text: str,
+    *,
+    http: aiohttp.ClientSession,
+    session: SwarmSession,
+    origin: str | None = None,
+    film: str | None = None,
 ) -> Source:
     """Find the film that `text` names.
 
@@ -39,6 +44,7 @@ async def resolve_source(
         http: for URLs.
         session: for a magnet link whose metadata only peers have.
         origin: URL of a VoD server, or of the film there, to use besides those of the .torrent.
+        film: path or name of the file to play, of a torrent of several; None: the largest film.
 
     Raises:
         MetainfoError: it names nothing that can be watched.
@@ -54,6 +60,8 @@ async def resolve_source(
         raise MetainfoError(f"'{text}' cannot be watched: only http and https URLs can")
     else:
         metainfo = _from_file(Path(text))
+    if film is not None:
+        metainfo = metainfo.choose(film)
     origins = metainfo.origins
     if origin is not None:
         _require_http(origin)
@@ -151,7 +159,8 @@ async def _content_url(origin: str, metainfo: Metainfo, http: aiohttp.ClientSess
         raise
     if status != 200:
         raise ViewerError(f"VoD server {origin} does not have this film (it answers {status})")
-    urls = parse_metainfo(body).origins
+    chosen = None if metainfo.contents is None else str(metainfo.contents.film.path)
+    urls = parse_metainfo(body, film=chosen).origins
     if not urls:
         raise ViewerError(f"VoD server {origin} does not say where the film is")
     # Whatever name the server knows itself by: it was reached under the one given.

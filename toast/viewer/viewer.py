@@ -157,9 +157,10 @@ class Viewer:
             layout=self._keeping.layout,
         )
         self.reading.swarm = self._swarm
-        size = self.metainfo.film_bytes
-        likely = TimeMap.constant(size, size / _PROVISIONAL_RATE)
-        self._set_timemap(self.timemap or self._in_torrent(likely))
+        likely = TimeMap.constant(
+            self.metainfo.film_bytes, self.metainfo.film_bytes / _PROVISIONAL_RATE
+        )
+        self._set_timemap(self.timemap or self.metainfo.in_torrent(likely))
 
     def _set_timemap(self, timemap: TimeMap) -> None:
         self.playhead = Playhead(timemap, self._geometry, self._opened_at)
@@ -425,12 +426,8 @@ class Viewer:
                 return  # ended before enough of it came: that is no error
             raise
         self.media = info
-        self._set_timemap(timemap := self._in_torrent(info.timemap))
+        self._set_timemap(timemap := self.metainfo.in_torrent(info.timemap))
         self.timemap = timemap
-
-    def _in_torrent(self, timemap: TimeMap) -> TimeMap:
-        """A map of the film, in the bytes of the torrent that the film may be a part of."""
-        return timemap.within(self.metainfo.film_start, self._geometry.film_bytes)
 
     # -- reporting -------------------------------------------------------------------------------
 
