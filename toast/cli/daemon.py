@@ -51,6 +51,11 @@ state_option = click.option(
     help="Folder of the films.  [default: films in the state folder]",
 )
 @click.option(
+    "--watch",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder in which .torrents are looked for; each becomes a film.",
+)
+@click.option(
     "--host",
     default=_DAEMON.host,
     show_default=True,
@@ -91,6 +96,7 @@ def daemon(
     *,
     state: Path,
     films: Path | None,
+    watch: Path | None,
     host: str,
     port: int,
     listen: str,
@@ -122,7 +128,9 @@ def daemon(
     network = NetworkOptions.parse(
         listen=listen, utp=utp, port_mapping=port_mapping, discovery=discovery
     )
-    settings = DaemonSettings(state=state.absolute(), films=films, host=host, port=port)
+    settings = DaemonSettings(
+        state=state.absolute(), films=films, watch=watch, host=host, port=port
+    )
     session = SessionSettings(**asdict(network), connections=_CONNECTIONS)
     return asyncio.run(_serve(Service(settings, session, given), as_json))
 

@@ -29,6 +29,7 @@ from toast.viewer import (
     FilmReader,
     FilmUnavailable,
     Pace,
+    PieceSource,
     Source,
     Viewer,
     ViewerSettings,
@@ -155,7 +156,11 @@ class Film:
         if self._viewer is None or self._viewer.playhead is None:
             return False
         facts = self._viewer.progress()
-        return facts["down_rate"] > 0 or facts["origin_up"] is True
+        return facts["down_rate"] > 0 or (facts["origin_up"] is True and not self._is_budget_spent)
+
+    @property
+    def _is_budget_spent(self) -> bool:
+        return self._house.budget.allowance(asyncio.get_running_loop().time()).bytes_left <= 0
 
     def _is_sending(self) -> bool:
         viewer = self._viewer
@@ -201,7 +206,8 @@ class Film:
         if viewer is not None and self._opened.is_set():
             self._sources = viewer.sources[viewer.wanted]
         if self._sources.size != self._base.pieces:
-            return np.zeros(self._base.pieces, np.uint8)
+            known = PieceSource.DISK if self.is_complete else PieceSource.MISSING
+            return np.full(self._base.pieces, known, np.uint8)
         return self._sources
 
     # -- orders ----------------------------------------------------------------------------------

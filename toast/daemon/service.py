@@ -18,6 +18,7 @@ from toast.daemon.api import Api
 from toast.daemon.auth import Token
 from toast.daemon.errors import StateError
 from toast.daemon.events import Events
+from toast.daemon.intake import WatchFolder
 from toast.daemon.library import Library
 from toast.daemon.lock import StateLock
 from toast.daemon.notify import Notifier
@@ -143,6 +144,11 @@ class Service:
                 tasks.create_task(self.library.run())
                 tasks.create_task(self._api.events.run())
                 tasks.create_task(self._feed_watchdog())
+                if self.settings.watch is not None:
+                    folder = WatchFolder(
+                        self.settings.watch, self.library.add, self.library.notices.append
+                    )
+                    tasks.create_task(folder.run())
                 self._notifier.send("READY=1", f"STATUS=serving {self.url}")
                 ready()
         finally:

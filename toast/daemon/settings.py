@@ -31,6 +31,8 @@ class DaemonSettings:
     """Folder of what it remembers: films, positions, counters, its token."""
     films: Path | None = None
     """Folder in which each film gets a folder; none: `films` in the state folder."""
+    watch: Path | None = None
+    """Folder in which .torrents are looked for: each becomes a film; none: not done."""
     host: str = "127.0.0.1"
     """IP address to listen on; another than loopback lets other machines in, with the token."""
     port: int = 9117

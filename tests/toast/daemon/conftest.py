@@ -1,5 +1,6 @@
 """A daemon inside the test: real library, session, sockets and disk, on loopback."""
 
+import asyncio
 import contextlib
 import hashlib
 
@@ -33,6 +34,13 @@ def torrent(number=0, *, size=600_000, seconds=2.0, origins=(), name=None):
 
 def id_of(data):
     return parse_metainfo(data).info_hash.hex()
+
+
+async def eventually(condition):
+    """Wait until something is so that nobody tells of: a file's name, a task's work."""
+    async with asyncio.timeout(15):
+        while not condition():  # noqa: ASYNC110 - see above
+            await asyncio.sleep(0.005)
 
 
 class House:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toast.daemon.errors import QuotaError
@@ -105,6 +105,8 @@ libraries = st.lists(facts, max_size=8).map(
 )
 
 
+@pytest.mark.slow
+@settings(max_examples=50)
 @given(libraries, st.integers(0, 4), st.booleans(), st.booleans())
 def test_never_more_downloads_than_may_be_and_none_left_out_without_need(
     films, most_active, uploads, downloads
@@ -146,6 +148,8 @@ def test_films_count_with_what_they_will_take():
         choose_ejected([film("a")], needed_bytes=50, quota_bytes=149, eject_watched=True)
 
 
+@pytest.mark.slow
+@settings(max_examples=50)
 @given(libraries, st.integers(0, 300), st.integers(0, 1500))
 def test_after_making_room_all_fits_and_nothing_dear_is_gone(films, needed, quota):
     try:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toast.daemon.errors import RequestError
@@ -116,6 +116,8 @@ moments = st.sampled_from(
 ).flatmap(lambda text: st.integers(0, 2 * 86400).map(lambda n: at(text, AMSTERDAM) + n))
 
 
+@pytest.mark.slow
+@settings(max_examples=50)
 @given(schedules, moments)
 def test_until_the_next_change_nothing_changes_and_there_it_does(text, now):
     schedule = Schedule.parse(text)
@@ -131,6 +133,8 @@ def test_until_the_next_change_nothing_changes_and_there_it_does(text, now):
     assert all(schedule.at(step, AMSTERDAM) == current for step in steps)
 
 
+@pytest.mark.slow
+@settings(max_examples=50)
 @given(schedules, moments)
 def test_what_holds_depends_on_the_wall_clock_alone(text, now):
     """The same wall-clock time of the same weekday, elsewhere: the same limits."""
@@ -164,6 +168,8 @@ def test_what_is_no_schedule_is_refused_in_one_line(text):
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.slow
+@settings(max_examples=50)
 @given(st.text(max_size=80))
 def test_any_text_is_a_schedule_or_refused(text):
     try:
