@@ -193,6 +193,22 @@ CELLS: Final[tuple[Cell, ...]] = (
         ),
     ),
     Cell(
+        "never-worse",
+        "peers that are slow, silent, poisonous, gone, choking or lying; plain HTTP beside",
+        (*_FULL, "tests/lab/test_never_worse.py"),
+        (
+            *_ALL_PASS,
+            *_none("never_worse_stalls", "never_worse_wrong_bytes", "never_worse_refetched_late"),
+            Check("never_worse_start_excess_ms", "<=", 100),
+            Check("never_worse_poisoners_banned", ">=", 1),
+            *(
+                Check(f"never_worse_{kind}_bytes_wasted", ">=", 0)
+                for kind in ("slow", "silent", "poison", "churn")
+            ),
+        ),
+        limit_seconds=1200.0,
+    ),
+    Cell(
         "failures",
         "servers and viewers are killed in the middle of a film",
         (*_TESTS, "tests/lab/test_failures.py"),

@@ -139,10 +139,9 @@ class Peer:
             pieces = self._film.geometry.pieces
             writer.write(Handshake(hello.info_hash, self.peer_id).pack())
             writer.write(pack(Kind.BITFIELD, bitfield(range(pieces), pieces)))
-            wanted: OrderedDict[Request, None] = OrderedDict()
-            more = asyncio.Event()
-            sending = asyncio.create_task(self._send(writer, wanted, more))
-            await self._listen(reader, writer, wanted, more)
+            caller = _Caller(writer)
+            sending = asyncio.create_task(self._send(caller))
+            await self._listen(reader, caller)
         except (OSError, EOFError, WireError, TimeoutError, asyncio.CancelledError):
             pass  # the caller left, talks nonsense, or is hung up on: either way it is gone
         finally:
@@ -152,43 +151,38 @@ class Peer:
             del self._connections[task]
             writer.transport.abort()
 
-    async def _listen(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        wanted: OrderedDict[Request, None],
-        more: asyncio.Event,
-    ) -> None:
+    async def _listen(self, reader: asyncio.StreamReader, caller: "_Caller") -> None:
         messages = MessageBuffer()
         while data := await reader.read(64 * 1024):
             await self._frozen.wait()
             for message in messages.feed(data):
                 if message.kind == Kind.INTERESTED and self.conduct.unchokes:
-                    writer.write(pack(Kind.UNCHOKE))
-                elif message.kind == Kind.REQUEST and len(wanted) < _MOST_REQUESTS:
+                    caller.unchoke = True
+                elif message.kind == Kind.REQUEST and len(caller.wanted) < _MOST_REQUESTS:
                     self.asked += 1
-                    wanted[Request.parse(message.payload)] = None
-                    more.set()
+                    caller.wanted[Request.parse(message.payload)] = None
                 elif message.kind == Kind.CANCEL:
-                    wanted.pop(Request.parse(message.payload), None)
+                    caller.wanted.pop(Request.parse(message.payload), None)
+                else:
+                    continue
+                caller.more.set()
 
-    async def _send(
-        self,
-        writer: asyncio.StreamWriter,
-        wanted: OrderedDict[Request, None],
-        more: asyncio.Event,
-    ) -> None:
-        """Answer requests in their order."""
+    async def _send(self, caller: "_Caller") -> None:
+        """Answer requests in their order; other messages go between blocks, never within one."""
         with contextlib.suppress(OSError):
             while True:
-                while not wanted:
-                    more.clear()
-                    await more.wait()
-                request, _ = wanted.popitem(last=False)
+                await caller.more.wait()
+                if caller.unchoke:
+                    caller.unchoke = False
+                    caller.writer.write(pack(Kind.UNCHOKE))
+                if not caller.wanted:
+                    caller.more.clear()
+                    continue
+                request, _ = caller.wanted.popitem(last=False)
                 block = self._film.block(request)
                 if len(block) == request.size:
                     answer = piece_head(request) + await self.conduct.serve(request, block)
-                    await self._write(writer, answer)
+                    await self._write(caller.writer, answer)
 
     async def _write(self, writer: asyncio.StreamWriter, answer: bytes) -> None:
         rate = self._rate
@@ -203,3 +197,13 @@ class Peer:
             writer.write(part)
             self.sent_bytes += len(part)
             await writer.drain()
+
+
+class _Caller:
+    """A connection, and what is still to be said on it."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self.writer = writer
+        self.wanted: OrderedDict[Request, None] = OrderedDict()
+        self.unchoke = False
+        self.more = asyncio.Event()
