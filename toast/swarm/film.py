@@ -75,6 +75,7 @@ class FilmSwarm:
         self._believed = have.copy()
         self._truth = Truth()
         self._deleted: set[int] = set()
+        self._dropped: set[int] = set()  # of those, begun ones that libtorrent has yet to forget
         self._before = Counters()
         self._returning: tuple[Neighbour, ...] = ()
         self._started = False
@@ -164,6 +165,7 @@ class FilmSwarm:
             if not self._believed[piece]:
                 # Begun and not finished: libtorrent must forget the blocks that it wrote.
                 self._truth.must_be_told = True
+                self._dropped.add(piece)
             self._held[piece] = False
         self._deleted.update(pieces.tolist())
         if pieces.size:
@@ -202,8 +204,9 @@ class FilmSwarm:
         unfinished = {
             part["piece_index"]: [block["state"] == _FINISHED for block in part["blocks"]]
             for part in self._handle.get_download_queue()
-            if part["piece_index"] not in self._deleted
+            if part["piece_index"] not in self._dropped
         }
+        self._dropped.clear()
         addresses = self._peers.joined_anew()
         self._before = self.counters()
         self._returning = tuple(self._neighbours())

@@ -164,17 +164,28 @@ async def test_joining_anew_keeps_the_blocks_of_unfinished_pieces_and_the_counts
     assert counters.received_payload <= len(FILM) + 10 * 16384
 
 
+@pytest.mark.slow
 async def test_blocks_of_a_begun_piece_that_was_ejected_are_forgotten(join, stock, tmp_path):
+    """Else it would be completed with a hole in it, and who sent the rest would be blamed."""
     layout = chunks(tmp_path / "ours")
     ours = await join(METAINFO, tmp_path / "ours", layout=layout)
-    ours.swarm.start()
-    (tmp_path / "ours/film.mp4.pieces/000003").write_bytes(b"begun")
+    seed = stock(TORRENT, FILM, tmp_path / "seed", upload=60_000)
+    want(ours, 3)
+    ours.swarm.start((seed.address,))
+    await ours.told.until(lambda told: told.of("arrived"))
 
     ours.swarm.eject(numbers(3))
     ours.swarm.settle(now=1.0)
-
     assert stored(layout) == []
     assert ours.swarm.rejoins == 1
+    seed.handle.set_upload_limit(0)
+    want(ours, 3)
+
+    await ours.told.until(lambda told: verified(told) == {3})
+    assert not ours.told.of("failed")
+    assert (await FilmFile(layout, METAINFO.geometry, METAINFO.piece_hashes).read_piece(3)) == (
+        piece(3)
+    )
 
 
 async def test_a_file_made_anew_by_a_late_block_is_deleted_again(join, tmp_path):
