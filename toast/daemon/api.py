@@ -166,7 +166,7 @@ class Api:
                 "next_change": library.next_change(),
             },
             "peers_port": self._peers_port,
-            "notices": library.notices[-20:],
+            "notices": list(library.notices),
         }
 
     # -- operations ------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ MODES: Mapping[str, int] = {"watch": 1, "download": 0, "queue": -1}
 _MOST_RESOLVING = 4
 _STORED_SECONDS = 5.0
 _MOST_SOURCE_CHARACTERS = 8192
+_MOST_NOTICES = 20
 
 
 class Library:
@@ -194,7 +195,7 @@ class Library:
                 self._films[record.id] = Film(record, self._house)
                 taken += 1
         if self._state.notice is not None:
-            self.notices.append(
+            self.notice(
                 f"{taken} films were found by their .torrents; their pieces are checked again"
             )
 
@@ -300,8 +301,13 @@ class Library:
         self._kept_at = now
         for film in dirty:
             film.is_dirty = False
-        await self._write(self._state.put, [film.record for film in dirty])
-        await self._write(self._state.put_fact, "consumption", self.consumption.export())
+        try:
+            await self._write(self._state.put, [film.record for film in dirty])
+            await self._write(self._state.put_fact, "consumption", self.consumption.export())
+        except StateError as error:  # films go on; what could not be written is tried again
+            for film in dirty:
+                film.is_dirty = True
+            self.notice(str(error))
 
     async def _write(self, work: Callable[..., T], *arguments: Any) -> T:
         """Do something with the state, in the one thread that may."""
@@ -400,7 +406,7 @@ class Library:
             eject_watched=self.rules.eject_watched,
         )
         for film_id in ejected:
-            self.notices.append(f"{self._films[film_id].film_name} was watched and made room")
+            self.notice(f"{self._films[film_id].film_name} was watched and made room")
             await self.remove(film_id, data=True)
 
     async def remove(self, film_id: str, *, data: bool = False) -> None:
@@ -467,6 +473,12 @@ class Library:
         self.consumption.use(rules)
 
     # -- telling ---------------------------------------------------------------------------------
+
+    def notice(self, line: str) -> None:
+        """Keep a line that a person should read, unless the last one says the same."""
+        if self.notices[-1:] != [line]:
+            self.notices.append(line)
+            del self.notices[:-_MOST_NOTICES]
 
     def listen(self, listener: Callable[[str, dict[str, Any]], None]) -> None:
         """Call `listener(event, data)` for what cannot be seen by looking: removals."""

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import aiohttp
 from aiohttp import web
 
+from toast.common.errors import ToastError
 from toast.daemon.api import Api
 from toast.daemon.auth import Token
 from toast.daemon.errors import StateError
@@ -138,6 +139,9 @@ class Service:
 
         Args:
             ready: called when it has begun.
+
+        Raises:
+            ToastError: it cannot go on.
         """
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -145,12 +149,15 @@ class Service:
                 tasks.create_task(self._api.events.run())
                 tasks.create_task(self._feed_watchdog())
                 if self.settings.watch is not None:
-                    folder = WatchFolder(
-                        self.settings.watch, self.library.add, self.library.notices.append
-                    )
+                    folder = WatchFolder(self.settings.watch, self.library.add, self.library.notice)
                     tasks.create_task(folder.run())
                 self._notifier.send("READY=1", f"STATUS=serving {self.url}")
                 ready()
+        except BaseExceptionGroup as group:  # not except*: it wraps what is raised inside it
+            known, unknown = group.split(ToastError)
+            if known is None or unknown is not None:
+                raise
+            raise known.exceptions[0] from None
         finally:
             self._notifier.send("STOPPING=1")
 

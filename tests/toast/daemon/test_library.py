@@ -248,3 +248,40 @@ def test_holes_take_no_room(tmp_path):
         file.write(b"x" * 8192)
     assert 8192 <= stored_bytes(tmp_path) < 100_000
     assert stored_bytes(tmp_path / "none") == 0
+
+
+@pytest.mark.slow
+async def test_the_session_keeps_to_rates_schedule_and_the_days_upload(house):
+    await house.open({"upload_rate": 500_000.0})
+    native = house.library._session.native
+
+    async def limits():
+        await house.library._look()
+        now = native.get_settings()
+        return now["upload_rate_limit"], now["download_rate_limit"], now["unchoke_slots_limit"] > 0
+
+    assert await limits() == (500_000, 0, True)
+    await house.library.change_rules({"schedule": "otherwise upload 1Mbps / download 80kB/s"})
+    assert await limits() == (125_000, 80_000, True)
+    await house.library.change_rules({"schedule": "otherwise no uploads"})
+    assert (await limits())[2] is False
+    await house.library.change_rules({"schedule": "", "upload_day_bytes": 1000})
+    assert await limits() == (500_000, 0, True)
+    house.library.consumption.sent(1000)
+    assert (await limits())[2] is False, "nobody is served any more until midnight"
+
+
+async def test_a_disk_that_refuses_is_told_and_stops_nothing(house):
+    await house.open()
+    film = house.library.film((await house.add(torrent()))["id"])
+    house.library._state._db.execute("PRAGMA query_only = ON")  # as a disk that is full
+    status, answer = await house.ask("POST", "/films", torrent(1))
+    assert status == 503
+    assert "cannot be written" in answer["error"]
+    film.change(position_seconds=1.0)
+    await house.library._look()
+    await house.library._look()
+    assert len(house.library.notices) == 1
+    house.library._state._db.execute("PRAGMA query_only = OFF")
+    await house.library._look()
+    assert house.library._state.films()[0].position_seconds == 1.0

@@ -66,6 +66,14 @@ def test_a_removal_remembers_which_folder_is_still_to_be_deleted(folder):
     state.close()
 
 
+def test_every_commit_is_flushed(folder):
+    """What SQLite promises of a power loss it promises with these two alone."""
+    state = reopened(folder)
+    assert state._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert state._db.execute("PRAGMA synchronous").fetchone() == (2,)
+    state.close()
+
+
 def test_files_are_for_the_owner_alone(folder):
     state = reopened(folder)
     state.add(RECORD, b"torrent")
