@@ -17,6 +17,7 @@ __all__ = ["MpvPlayer"]
 
 _POLL_SECONDS: Final = 1.0
 _QUIT_BY_PERSON: Final = 4
+_MOST_ERRORS: Final = 10
 _NO_DECODER = re.compile(r"Failed to initialize a decoder for codec '([^']*)'")
 _OPTIONS: Final = (
     "--quiet",
@@ -75,6 +76,7 @@ class _Conversation:
         self._rate = 1.0
         self._failure: str | None = None
         self._errors: list[str] = []
+        self._verdicts: list[str] = []  # what mpv makes of the errors of its parts
 
     async def hold(self, end: socket.socket, process: Process) -> None:
         """Talk until mpv ends.
@@ -148,8 +150,9 @@ class _Conversation:
             codec = f" '{match.group(1)}'" if match.group(1) else ""
             text = f"mpv has no decoder for this film's {what} codec{codec}"
             self._listener.trouble(text)
-        if text and len(self._errors) < 20:
-            self._errors.append(text)
+        kept = self._verdicts if prefix == "cplayer" else self._errors
+        if text and text not in kept and len(kept) < _MOST_ERRORS:
+            kept.append(text)
 
     def _why_not(self, code: int, last_words: str) -> str:
         missing = [text for text in self._errors if text.startswith("mpv has no decoder")]
@@ -157,5 +160,5 @@ class _Conversation:
             return f"{missing[0]}: try another player"
         if self._failure is None:
             return f"mpv ended with code {code}: {last_words or 'it said nothing'}"
-        reason = self._errors[-1].rstrip(".") if self._errors else self._failure
-        return f"mpv cannot play this film: {reason}"
+        reasons = self._verdicts or self._errors[-1:] or [self._failure]
+        return f"mpv cannot play this film: {' / '.join(text.rstrip('.') for text in reasons)}"

@@ -14,8 +14,8 @@ from toast.gateway.players.errors import PlayerError
 __all__ = ["Process", "run_process"]
 
 _GRACE_SECONDS: Final = 2.0
-_LINES_KEPT: Final = 20
-_LINE_BYTES: Final = 500
+_LINES_KEPT: Final = 4
+_LINE_BYTES: Final = 200
 
 
 class Process:
@@ -48,8 +48,8 @@ class Process:
 
     @property
     def last_words(self) -> str:
-        """The last line that it wrote which is not empty; empty if there was none."""
-        return self._words[-1] if self._words else ""
+        """The last lines that it wrote, as one; empty if there were none."""
+        return " / ".join(self._words)
 
     async def end(self) -> None:
         """End it, and whatever it has started; does nothing if it has ended."""
