@@ -83,7 +83,7 @@ async def load(url, title, clients, seconds, rest, *path):
 async def test_a_slow_disk_holds_up_nobody_but_its_own_films(store, films, kind, full, figures):
     """Paged: what was read is dropped from memory four times a second, and read again."""
     path, (fast, slow) = store
-    turns, seconds = (4, 3.0) if full else (3, 1.0)
+    turns, seconds = (4, 3.0) if full else (2, 1.0)
     server = await Child.start("slow_disk_server.py", path, SLOW, DELAY_SECONDS, kind)
     url = await server.line()
     await load(url, fast, 2, 0.5, 0.0, films[0])
