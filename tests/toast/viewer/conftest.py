@@ -38,6 +38,7 @@ class Tracker:
     def __init__(self) -> None:
         self.peers: list[dict] = []
         self.announces: list[dict] = []
+        self.callers: list[str] = []
         self.told = asyncio.Event()
         self.failure: bytes | None = None
 
@@ -60,6 +61,7 @@ class Tracker:
 
     async def _announce(self, request: web.Request) -> web.Response:
         self.announces.append(dict(request.query))
+        self.callers.append(request.remote)
         self.told.set()
         if self.failure is not None:
             return web.Response(body=bencode2.bencode({b"failure reason": self.failure}))

@@ -2,10 +2,12 @@
 
 import asyncio
 import math
+import socket
 
 import aiohttp
 import numpy as np
 import pytest
+from aiohttp import web
 
 from tests.toast.viewer.conftest import Tracker, next_host
 from toast.policy.neighbours import Choice
@@ -124,7 +126,7 @@ async def around():
     tasks = []
     async with aiohttp.ClientSession() as http:
 
-        async def make(policy, *trackers, watching=None, run=True, **options):
+        async def make(policy, *trackers, watching=None, run=True, session=session, **options):
             neighbourhood = Neighbourhood(
                 session,
                 http=http,
@@ -373,3 +375,122 @@ async def test_one_who_has_come_does_not_end_the_hope_for_another(around, tracke
     swarm.connected = [A]
     neighbourhood._choose(Watching(), swarm)
     assert neighbourhood.lead_seconds(10.0) == 0.0
+
+
+async def chosen(around, tracker, policy, *known):
+    """A neighbourhood that knows some peers, its swarm and its clock; nothing runs by itself."""
+    for address in known:
+        tracker.add(address)
+    clock = Clock()
+    neighbourhood, swarm = await around(policy, tracker.url, run=False, clock=clock)
+    await neighbourhood._announce_all(Watching(), event="started")
+    return neighbourhood, swarm, clock
+
+
+def offered(policy):
+    return {candidate.address for candidate in policy.calls[-1][1]}
+
+
+async def test_who_does_not_answer_at_once_is_waited_for_but_not_relied_on(around, tracker):
+    policy = Obedient(A)
+    neighbourhood, swarm, clock = await chosen(around, tracker, policy, A, B)
+    assert neighbourhood._choose(Watching(), swarm) == (A,)
+    clock.now += 0.2
+    neighbourhood._choose(Watching(), swarm)
+    assert policy.calls[-1][2] == {A}
+    clock.now += 0.3
+    policy.wanted = (B,)
+    assert neighbourhood._choose(Watching(), swarm) == (B,)
+    assert (offered(policy), policy.calls[-1][2]) == ({B}, set())
+    swarm.connected = [A]  # late, and welcome
+    neighbourhood._choose(Watching(), swarm)
+    assert A in policy.calls[-1][2]
+
+
+async def test_that_nobody_is_there_is_known_at_once_and_not_after_a_while(around, tracker):
+    policy = Obedient(A)
+    neighbourhood, swarm, clock = await chosen(around, tracker, policy, A, B)
+    neighbourhood._choose(Watching(), swarm)
+    swarm.left = {A}
+    clock.now += 0.01
+    neighbourhood._choose(Watching(), swarm)
+    assert (offered(policy), policy.calls[-1][2]) == ({B}, set())
+
+
+async def test_the_silent_are_hung_up_on_and_not_called_for_a_while(around, tracker):
+    policy = Obedient()
+    neighbourhood, swarm, clock = await chosen(around, tracker, policy, A, B)
+    swarm.connected = [A]
+    swarm.showing = {A: {"requests": 3}}
+    for _ in range(6):
+        neighbourhood._choose(Watching(), swarm)
+        clock.now += 1.0
+    assert swarm.hung_up_on[:1] == [A]
+    swarm.connected = []
+    neighbourhood._choose(Watching(), swarm)
+    assert offered(policy) == {B}
+    clock.now += 61.0
+    neighbourhood._choose(Watching(), swarm)
+    assert offered(policy) == {A, B}
+
+
+async def test_the_weak_stay_and_fill_no_place(around, tracker):
+    policy = Obedient()
+    neighbourhood, swarm, clock = await chosen(around, tracker, policy, A, B)
+    swarm.connected = [A]
+    for second in range(8):
+        swarm.showing = {A: {"requests": 3, "received_bytes": 10 * second}}
+        neighbourhood._choose(Watching(), swarm)
+        clock.now += 1.0
+    assert swarm.hung_up_on == []
+    assert offered(policy) == {B}
+    assert policy.calls[-1][2] == {A}
+    assert neighbourhood.lead_seconds(0.0) == math.inf  # nobody waits for what it may bring
+
+
+async def test_who_has_lied_is_not_chosen(around, tracker):
+    policy = Obedient()
+    neighbourhood, swarm, _ = await chosen(around, tracker, policy, A, ("127.47.0.2", 1))
+    swarm.banned_hosts = frozenset({A[0]})
+    neighbourhood._choose(Watching(), swarm)
+    assert offered(policy) == {("127.47.0.2", 1)}
+
+
+async def test_a_machine_with_both_kinds_of_address_tells_the_tracker_of_both(
+    around, tracker, monkeypatch
+):
+    """BEP 7: whoever has only IPv6 finds it too. Goodbye is said over both as well."""
+    port = int(tracker.url.rpartition(":")[2].partition("/")[0])
+    here = web.TCPSite(tracker._runner, "::1", port)
+    await here.start()
+    by_name = {
+        socket.AF_INET: (tracker.url.rpartition("/")[0].removeprefix("http://").partition(":")[0],),
+        socket.AF_INET6: ("::1",),
+    }
+    asked = []
+
+    async def getaddrinfo(host, port, *, family=0, **_):
+        asked.append(host)
+        return [(family, socket.SOCK_STREAM, 6, "", (*by_name[family], port))]
+
+    loop = asyncio.get_running_loop()
+    real = loop.getaddrinfo
+
+    async def looked_up(host, *arguments, **options):
+        wanted = getaddrinfo if host == "tracker.example" else real
+        return await wanted(host, *arguments, **options)
+
+    monkeypatch.setattr(loop, "getaddrinfo", looked_up)
+    everywhere = SwarmSession(SessionSettings(port_mapping=False))
+    await everywhere.wait_listening()
+    neighbourhood, _ = await around(
+        Obedient(), f"http://tracker.example:{port}/announce", run=False, session=everywhere
+    )
+    await neighbourhood._announce_all(Watching(), event="started")
+    await asyncio.gather(*neighbourhood._telling)
+    await neighbourhood._announce_all(Watching(), event="stopped")
+    assert tracker.events() == ["started", "started", "stopped", "stopped"]
+    assert sorted(set(tracker.callers)) == ["127.0.0.1", "::1"]
+    assert {announce["port"] for announce in tracker.announces} == {str(everywhere.port)}
+    assert asked == ["tracker.example"] * 4
+    await everywhere.close()
