@@ -33,6 +33,8 @@ class Server:
         self.sent_at_half.set()
         await asyncio.sleep(self.pause_at_half)
         await response.write(self.content[HALF:])
+        if len(self.content) < len(FILM):
+            request.transport.close()
         return response
 
 
