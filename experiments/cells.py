@@ -209,6 +209,26 @@ CELLS: Final[tuple[Cell, ...]] = (
         limit_seconds=1200.0,
     ),
     Cell(
+        "start",
+        "the first picture of an hour's film, and the one after a seek, beside plain HTTP; 50 ms",
+        (*_FULL, "tests/lab/test_start.py"),
+        (
+            *_ALL_PASS,
+            *(
+                Check(f"start_{kind}_{peers}_peers_begin_toast_p50_ms", "<=", 400.0)
+                for kind in ("front", "end", "mkv")
+                for peers in (0, 10)
+            ),
+            Check("start_p95_worst_ms", "<=", 800.0),
+            Check("start_extra_worst_ms", "<=", 100.0),
+            Check("start_p50_worst_ms", ">=", 0.0),
+            Check("seek_p95_ms", "<=", 500.0),
+            Check("seek_back_bytes", "=", 0),
+            Check("seek_back_ms", ">=", 0.0),
+        ),
+        limit_seconds=2400.0,
+    ),
+    Cell(
         "failures",
         "servers and viewers are killed in the middle of a film",
         (*_TESTS, "tests/lab/test_failures.py"),

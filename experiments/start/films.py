@@ -1,4 +1,4 @@
-"""Hour-long films of real pictures, made quickly: a minute, repeated without encoding it again."""
+"""Hour-long films of real pictures, made quickly: some seconds, repeated without encoding again."""
 
 import subprocess
 from collections.abc import Sequence
@@ -18,9 +18,11 @@ __all__ = ["KINDS", "LongFilm", "Step", "long_film", "steps_to"]
 KINDS: Final = ("front", "end", "mkv")
 """MP4 with its index before or behind the media data, and Matroska as FFmpeg writes it."""
 
-_CLIP: Final = FilmSpec(duration_seconds=60.0)
+_CLIP: Final = FilmSpec(duration_seconds=20.0)
 _HEADER_BYTES: Final = 4096
 _BEFORE_FRAME_BYTES: Final = 64  # a cluster's own header, where the container has one
+_AFTER_FRAME_BYTES: Final = 16
+"""Where Matroska says that a packet is, there its block's header is: the picture ends later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def long_film(folder: Path, kind: str, minutes: int = 60) -> LongFilm:
         options = ["-movflags", "+faststart"] if kind == "front" else []
         with TemporaryDirectory(dir=folder) as unfinished:
             made = Path(unfinished) / path.name
-            again = ["-stream_loop", str(minutes - 1), "-i", str(clip), "-c", "copy"]
+            again = ["-stream_loop", str(3 * minutes - 1), "-i", str(clip), "-c", "copy"]
             _run(["ffmpeg", "-v", "error", "-y", *again, *options, str(made)])
             made.replace(path)
     info = probe(path)
@@ -108,7 +110,8 @@ def _key_frame(path: Path, seconds: float) -> tuple[int, int]:
             for packet in container.demux(video):
                 if packet.is_keyframe and packet.pos is not None:
                     start = max(0, packet.pos - _BEFORE_FRAME_BYTES)
-                    return start, packet.pos + packet.size
+                    end = packet.pos + packet.size + _AFTER_FRAME_BYTES
+                    return start, min(end, path.stat().st_size)
     except av.FFmpegError as error:
         raise FilmError(f"{path.name} cannot be read: {error}") from error
     raise FilmError(f"{path.name} has no key frame at {seconds:g} s")

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from experiments.errors import LabError
 from experiments.start.films import LongFilm, Step, steps_to
 from experiments.start.house import StartHouse
 from experiments.start.reader import STRATEGIES
@@ -27,8 +28,7 @@ __all__ = [
 ]
 
 _RESAMPLES: Final = 2000
-_WATCHED_SECONDS: Final = 32.0
-_BACK_SECONDS: Final = 30.0
+_BEYOND_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class SeekFigures:
 
     Attributes:
         seeks: to places that were not there.
-        back_bytes: what was downloaded because of a step back of 30 s.
+        back_bytes: what was downloaded because of a step back.
         back_seconds: how long that took to its picture.
     """
 
@@ -180,9 +180,9 @@ async def measure_decoder(
 
 
 async def measure_seeks(
-    house: StartHouse, film: LongFilm, *, seeks: int, seed: int = 1
+    house: StartHouse, film: LongFilm, *, seeks: int, back_seconds: float = 30.0, seed: int = 1
 ) -> SeekFigures:
-    """Seek about in one viewing, then watch 32 s and step 30 s back.
+    """Seek about in one viewing, then watch for a while and step back in what was seen.
 
     Each place is in a part of the film of its own and at least a minute from what was seen, so
     nothing of it can be there.
@@ -195,8 +195,9 @@ async def measure_seeks(
     places = rng.permutation(parts) * (film.duration - 120.0) + 60.0
     wanted = [_seek(_frame(film, place), after_seconds=0.3) for place in places.tolist()]
     last = film.duration - 100.0
-    begin, until = _frame(film, last), _frame(film, last + _WATCHED_SECONDS)
-    back = _frame(film, last + _WATCHED_SECONDS - _BACK_SECONDS)
+    begin = _frame(film, last)
+    until = _frame(film, last + _BEYOND_SECONDS + back_seconds)
+    back = _frame(film, last + _BEYOND_SECONDS)
     wanted.append(_seek(Step("watch", begin.start, until.end), after_seconds=0.3))
     # By then everything is here that is fetched ahead while nobody reads on.
     wanted.append(_seek(back, after_seconds=6.0))
@@ -210,6 +211,8 @@ async def measure_seeks(
         seeks=wanted,
     )
     *there, _, stepped = run["seeks"]
+    if any(each["had"] for each in there) or not stepped["had"]:
+        raise LabError("a place to seek to was there already, or the film behind was not")
     received = [
         sum(stepped[when][name] for name in stepped[when] if name.startswith("bytes_from"))
         for when in ("before", "taken")
