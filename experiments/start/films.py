@@ -73,8 +73,8 @@ def long_film(folder: Path, kind: str, minutes: int = 60) -> LongFilm:
             _run(["ffmpeg", "-v", "error", "-y", *again, *options, str(made)])
             made.replace(path)
     info = probe(path)
-    # The front is in there too, where the index is behind the media data.
-    start, end = max(info.timemap.index, key=lambda span: span[1] - span[0])
+    # The front is in there, too, where the index is behind the media data.
+    start, end = info.timemap.index[-1]
     return LongFilm(path, kind, info.duration, (start, end))
 
 
