@@ -153,7 +153,7 @@ async def measure(
 async def _flood(
     network: Hosts, sender: str, receiver: str, limit: float, seconds: float
 ) -> float | None:
-    sink = await _start(network, receiver, "sink", str(seconds + 1.0))
+    sink = await _start(network, receiver, "sink", str(seconds + 0.7))
     try:
         assert sink.stdout is not None
         async with asyncio.timeout(_GRACE_SECONDS + seconds):

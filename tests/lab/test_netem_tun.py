@@ -32,10 +32,10 @@ def a_town(hosts):
 
 async def test_delay_loss_and_rate_are_as_asked(full, figures):
     """RTT within max(1 %, 0.3 ms), rate within 3 %, loss in its interval, at 100 and 10 Mb/s."""
-    pings = 2000 if full else 500
+    sizes = {"pings": 2000 if full else 300, "flood_seconds": 1.0 if full else 0.3}
     async with Network(a_town(4), seed=11) as network:
-        home = await measure(network, "home-0", "home-1", pings=pings)
-        dsl = await measure(network, "dsl-1", "dsl-2", pings=pings)
+        home = await measure(network, "home-0", "home-1", **sizes)
+        dsl = await measure(network, "dsl-1", "dsl-2", **sizes)
     for name, seen in (("home", home), ("dsl", dsl)):
         figures[f"netem_{name}_rtt_ms"] = round(seen.round_trip_seconds * 1e3, 3)
         figures[f"netem_{name}_rate_mbps"] = round(seen.rate / MBPS, 3)
