@@ -215,7 +215,8 @@ class Library:
             await self._keep(force=True)
 
     async def close(self) -> None:
-        """Let the last write end; nothing may be asked of the library any more."""
+        """Let every film and the last write end; nothing may be asked of the library any more."""
+        await asyncio.gather(*(film.stop() for film in self._films.values()))
         await asyncio.to_thread(self._writer.shutdown)
 
     def _pause(self) -> float:
