@@ -237,13 +237,14 @@ class Workshop:
 
     async def _place(self, title: Title, extent: Extent, target: int, disks: Sequence[int]) -> None:
         """Commit what was written, and tell the store; these two belong together."""
+        # Good from now on, and then struck from the catalog: see `note_bad`.
+        self.store.mark_good(title, extent, target)
         await in_catalog(
             self.store,
             lambda catalog: catalog.commit_replica(
                 title.id, extent.number, disks, folder=title.folder, disk=target
             ),
         )
-        self.store.mark_good(title, extent, target)
         self.include(title.id, {extent.number: disks})
 
     def include(self, title_id: str, placed: dict[int, Sequence[int]]) -> None:
@@ -288,13 +289,22 @@ class Workshop:
 
     async def note_bad(self, replicas: Iterable[tuple[str, int, int, str]]) -> None:
         """Note what is wrong with some replicas: folder, extent number, disk, fault."""
-        found = time.time()
+        found, noted = time.time(), tuple(replicas)
 
         def note(catalog: Catalog) -> None:
-            for folder, number, disk, fault in replicas:
+            for folder, number, disk, fault in noted:
                 catalog.note_bad(folder, number, disk, fault, found)
 
         await in_catalog(self.store, note)
+        bad = self.store.bad_replicas()
+        remade = [replica[:3] for replica in noted if replica[:3] not in bad]
+
+        def strike(catalog: Catalog) -> None:
+            for replica in remade:
+                catalog.forget_bad(*replica)
+
+        if remade:  # quicker than we were: whoever remade one struck a note that was not there yet
+            await in_catalog(self.store, strike)
 
     async def trust(self, title: Title, extent: Extent, disk: int) -> None:
         """A replica that was noted as bad is good."""

@@ -188,3 +188,22 @@ async def test_who_does_not_watch_the_disks_may_ask_once(home):
 
         assert [workshop.conditions[n].health for n in range(4)] == ["ok", "absent", "ok", "ok"]
         assert [workshop.can_take(row) for row in store.disk_rows] == [True, False, True, True]
+
+
+async def test_what_was_remade_before_it_was_noted_as_bad_is_not_noted(home):
+    """A scrub finds it, and whoever repairs it is quicker than the note of it."""
+    flip_byte(home.replica(1, 0), 5)
+    extent = home.title.extents[1]
+    with home.open() as store:
+        workshop = workshop_of(store)
+        assert not await store.check_replica(home.title, extent, extent.disks[0], from_disk=True)
+        await workshop.remake("clock", 1, extent.disks[0])
+
+        late = (home.title.folder, 1, extent.disks[0], "its checksum does not match")
+        await workshop.note_bad([late])
+
+        assert store.catalog.bad() == []
+        flip_byte(home.replica(1, 0), 5)
+        assert not await store.check_replica(home.title, extent, extent.disks[0], from_disk=True)
+        await workshop.note_bad([late])
+        assert len(store.catalog.bad()) == 1
