@@ -157,7 +157,7 @@ class Household:
     @contextlib.asynccontextmanager
     async def _http(self) -> Any:
         # As `toast watch` makes it.
-        connector = aiohttp.TCPConnector(local_addr=(self._listen, 0), limit=32)
+        connector = aiohttp.TCPConnector(local_addr=(self._listen, 0), limit=48)
         async with aiohttp.ClientSession(
             connector=connector,
             headers={"User-Agent": "Toast/0.1", "Accept-Encoding": "identity"},

@@ -224,7 +224,7 @@ async def _http(request: Request) -> AsyncIterator[aiohttp.ClientSession]:
     session = request.session
     # In a lab every viewer has an address of its own, and the tracker must see it.
     local = None if session.is_anywhere else (session.listen_host, 0)
-    connector = aiohttp.TCPConnector(local_addr=local, limit=32)
+    connector = aiohttp.TCPConnector(local_addr=local, limit=48)
     async with aiohttp.ClientSession(
         connector=connector,
         headers={"User-Agent": "Toast/0.1", "Accept-Encoding": "identity"},

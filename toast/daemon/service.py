@@ -84,7 +84,7 @@ class Service:
         await session.wait_listening()
         http = await stack.enter_async_context(
             aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=64, limit_per_host=32),
+                connector=aiohttp.TCPConnector(limit=96, limit_per_host=48),
                 headers={"User-Agent": "Toast/0.1", "Accept-Encoding": "identity"},
                 auto_decompress=False,  # bytes are bounded as they come, not as they unfold
             )
