@@ -140,6 +140,8 @@ def parse_metainfo(data: bytes, *, film: str | None = None) -> Metainfo:
     name = Path(info.files().file_name(0)).name if contents is None else contents.film.path.name
     if not name or name in {".", ".."}:
         raise MetainfoError("this .torrent gives its film no usable file name")
+    if contents is None and film not in {None, name}:
+        raise MetainfoError(f"this .torrent holds no file '{film}'")
     return Metainfo(
         name=name,
         geometry=geometry,

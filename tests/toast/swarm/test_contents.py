@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toast.swarm.world import make_season, random_film
+from tests.toast.swarm.world import make_season, make_torrent, random_film
 from toast.common.geometry import Geometry
 from toast.common.timemap import TimeMap
 from toast.swarm import FilmFile, Layout, MetainfoError, parse_metainfo
@@ -60,6 +60,13 @@ def test_another_one_can_be_chosen(chosen):
 def test_one_that_is_not_there_cannot(chosen):
     with pytest.raises(MetainfoError, match="no file"):
         parse_metainfo(SEASON).choose(chosen)
+
+
+def test_of_a_torrent_of_one_file_there_is_no_other_to_choose():
+    alone = make_torrent(FILM)
+    assert parse_metainfo(alone, film="film.mp4").name == "film.mp4"
+    with pytest.raises(MetainfoError, match=r"no file 'other\.mkv'"):
+        parse_metainfo(alone, film="other.mkv")
 
 
 def test_a_single_file_without_a_films_ending_is_the_film():
