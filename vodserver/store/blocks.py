@@ -9,7 +9,7 @@ copy: what is lost or rotten is made again. What is read is compared with checks
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import BinaryIO, Final, NamedTuple, Self
 
 from toast.common.blockhashes import HASH_BYTES, leaves, leaves_bytes, root
 from toast.common.geometry import BLOCK_BYTES, Geometry
@@ -72,6 +72,8 @@ class BlocksWriter:
         folder: of the title.
         piece_bytes: bytes of a piece.
 
+    Used in a `with`, or between `open` and `close`.
+
     Raises:
         StoreError: the file cannot be written; all methods may raise it.
     """
@@ -84,16 +86,21 @@ class BlocksWriter:
         self._of_span = bytearray()
         self._roots: list[bytes] = []
         self._sums: list[bytes] = []
+        self._file: BinaryIO | None = None
+
+    def open(self) -> None:
+        """Begin."""
         try:
             if not self._path.parent.is_dir():
                 self._path.parent.mkdir(exist_ok=True)
-                flush_directory(store)
+                flush_directory(self._path.parent.parent)
             self._draft.unlink(missing_ok=True)
             self._file = self._draft.open("xb")
         except OSError as error:
             raise self._failed(error) from error
 
     def __enter__(self) -> Self:
+        self.open()
         return self
 
     def __exit__(
@@ -102,6 +109,12 @@ class BlocksWriter:
         __: BaseException | None,
         ___: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End; what was not finished is removed."""
+        if self._file is None:
+            return
         try:
             self._file.close()
             self._draft.unlink(missing_ok=True)
@@ -111,6 +124,7 @@ class BlocksWriter:
     def add(self, data: bytes | memoryview) -> None:
         """Take in the next bytes of the film: whole blocks, but at its end."""
         hashes = leaves(data)
+        assert self._file is not None, "it was opened"
         try:
             self._file.write(hashes)
         except OSError as error:
@@ -128,6 +142,7 @@ class BlocksWriter:
         if self._of_piece:
             self._roots.append(root(bytes(self._of_piece), self._full))
         self._sum(len(self._of_span))
+        assert self._file is not None, "it was opened"
         try:
             self._file.flush()
             os.fsync(self._file.fileno())

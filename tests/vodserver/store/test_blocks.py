@@ -108,7 +108,7 @@ def test_a_place_that_cannot_be_written(tmp_path):
     (tmp_path / "blocks").write_bytes(b"in the way")
 
     with pytest.raises(StoreError, match="cannot write hashes of blocks to"):
-        BlocksWriter(tmp_path, "f", BLOCK_BYTES)
+        BlocksWriter(tmp_path, "f", BLOCK_BYTES).open()
 
 
 def test_an_add_that_cannot_write_them_leaves_nothing(empty, clock_film):

@@ -8,7 +8,7 @@ who asks for them is told to come again.
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Final
 
 from toast.common.errors import ToastError
@@ -76,8 +76,9 @@ async def make_blocks(
 async def _hash(workshop: Workshop, title: Title, rate: float | None) -> tuple[bytes, bytes] | None:
     """Read the film and write its hashes; None if it was removed meanwhile."""
     store, pace = workshop.store, Pace(rate)
-    writer = await in_thread(lambda: BlocksWriter(store.path, title.folder, title.piece_bytes))
-    with writer:
+    writer = BlocksWriter(store.path, title.folder, title.piece_bytes)
+    with closing(writer):
+        await in_thread(writer.open)
         for number in range(len(title.extents)):
             current = store.title(title.id)
             if current is None or current.folder != title.folder:
