@@ -31,7 +31,7 @@ __all__ = ["FilmSwarm"]
 _REQUESTED, _FINISHED = 1, 3
 _FLAGS = lt.torrent_flags
 _HUNG_UP_ERRORS = frozenset({2, 104})  # asio's end of file, connection reset
-_BANNED_ERRORS = frozenset({91, 93})  # peer_banned, too_many_corrupt_pieces
+_PEER_BANNED = 91  # libtorrent's error: its blocks were compared with the right ones
 
 
 class FilmSwarm:
@@ -146,8 +146,13 @@ class FilmSwarm:
         self._session.hang_up(address[0])
 
     @property
+    def banned(self) -> frozenset[Address]:
+        """Peers that libtorrent speaks with no more, for this film."""
+        return frozenset(self._banned)
+
+    @property
     def banned_hosts(self) -> frozenset[str]:
-        """Hosts that have sent wrong blocks, of this film or another."""
+        """Hosts that are known to have sent wrong blocks, of this film or another."""
         return self._session.banned_hosts
 
     def departed(self) -> frozenset[Address]:
@@ -330,7 +335,8 @@ class FilmSwarm:
     def _on_peer(self, alert: Any) -> None:
         address = (str(alert.endpoint[0]), int(alert.endpoint[1]))
         if isinstance(alert, lt.peer_ban_alert):
-            self._ban(address)
+            # It had a part in pieces that failed: alone, or, which proves nothing, with others.
+            self._ban(address, proven=any(host == address[0] for host, _ in self._banned))
             return
         if isinstance(alert, lt.peer_connect_alert):
             self._peers.connected(address)
@@ -340,14 +346,18 @@ class FilmSwarm:
             if self._peers.left(address, hung_up=hung_up):
                 self._handle.connect_peer(address)
             # Whom it finds out by comparing blocks it bans without saying so.
-            if alert.error.value() in _BANNED_ERRORS and own:
-                self._ban(address)
+            if alert.error.value() == _PEER_BANNED and own:
+                self._ban(address, proven=True)
         self._events.neighbours_changed()
 
-    def _ban(self, address: Address) -> None:
-        """Wrong blocks came from there. A liar can call from any port: its host is banned."""
+    def _ban(self, address: Address, *, proven: bool) -> None:
+        """Wrong blocks came from there. A liar can call from any port: its host is banned.
+
+        On suspicion libtorrent speaks no more with the one peer; its host is banned the next time.
+        """
         if address not in self._banned:
             self._banned.append(address)
+        if proven:
             self._session.ban(address[0])
 
     def _failed(self, alert: Any) -> None:

@@ -242,7 +242,7 @@ class Neighbourhood:
         }
         # Who has not answered after a moment is waited for, but not relied on.
         connecting = {address for address, age in waiting.items() if age < _EAGER_SECONDS}
-        out = self._out_of_question(swarm.banned_hosts, now)
+        out = self._out_of_question(swarm.banned_hosts, now) | swarm.banned
         candidates = [
             self._candidate(peer, now - seen)
             for peer, seen in self._known.values()

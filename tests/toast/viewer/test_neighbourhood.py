@@ -30,6 +30,7 @@ class FakeSwarm:
         self.udp = []
         self.changed = asyncio.Event()
         self.banned_hosts = frozenset()
+        self.banned = frozenset()
         self.left = set()
         self.hung_up_on = []
         self.showing = {}
@@ -450,7 +451,10 @@ async def test_the_weak_stay_and_fill_no_place(around, tracker):
 
 async def test_who_has_lied_is_not_chosen(around, tracker):
     policy = Obedient()
-    neighbourhood, swarm, _ = await chosen(around, tracker, policy, A, ("127.47.0.2", 1))
+    neighbourhood, swarm, _ = await chosen(around, tracker, policy, A, B, ("127.47.0.2", 1))
+    swarm.banned = frozenset({A})
+    neighbourhood._choose(Watching(), swarm)
+    assert offered(policy) == {B, ("127.47.0.2", 1)}
     swarm.banned_hosts = frozenset({A[0]})
     neighbourhood._choose(Watching(), swarm)
     assert offered(policy) == {("127.47.0.2", 1)}
