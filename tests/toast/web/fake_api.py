@@ -126,7 +126,7 @@ class FakeDaemon:
     # -- what tests do ----------------------------------------------------------------------------
 
     def reset(self):
-        """As new, but on the same port."""
+        """As new."""
         self.films, self.pieces, self.positions, self.calls = {}, {}, [], []
         self.locked, self.refusal = False, None
 
@@ -139,8 +139,12 @@ class FakeDaemon:
         self._run(self._stop())
 
     def start_again(self):
-        """Whatever a test left: nobody is connected, and it listens."""
+        """Nobody is connected, and it listens elsewhere.
+
+        A page that is closed reports its place once more; that must not reach the next test.
+        """
         self.stop()
+        self.port = 0
         self.start()
 
     def put(self, *films):
