@@ -53,6 +53,8 @@ class TimeMap:
         index: byte ranges [start, end) of container header and index, needed before anything.
         startup: byte ranges [start, end) needed to show the first picture; includes `index`.
         source: where the map came from: a container's name, or "constant" (assumed bit rate).
+        keys: float64[n], film times of key frames, rising; at most `MAX_CELLS`, perhaps not all,
+            and none if they are not known. Only with one of them can a picture begin.
 
     Raises:
         UsageError: the parts do not fit together.
@@ -65,6 +67,7 @@ class TimeMap:
     index: _Ranges
     startup: _Ranges
     source: str
+    keys: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)
 
     def __post_init__(self) -> None:
         if not 0 < self.film_bytes <= _MAX_FILM_BYTES:
@@ -89,11 +92,13 @@ class TimeMap:
                 raise UsageError("time map: a byte range lies outside the film")
         due.flags.writeable = False
         object.__setattr__(self, "due", due)
+        object.__setattr__(self, "keys", _checked_keys(self.keys, self.duration))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TimeMap):
             return NotImplemented
-        return self._key() == other._key() and np.array_equal(self.due, other.due)
+        same = np.array_equal(self.due, other.due) and np.array_equal(self.keys, other.keys)
+        return same and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash(self._key())
@@ -148,7 +153,16 @@ class TimeMap:
             tuple((start + first, start + end) for first, end in self.index),
             tuple((start + first, start + end) for first, end in self.startup),
             self.source,
+            self.keys,
         )
+
+    def key_before(self, time: float) -> float:
+        """Film time of the latest known key frame not after a time; the time if there is none.
+
+        With that frame a player begins that is to show the picture of a time.
+        """
+        place = int(np.searchsorted(self.keys, time, side="right")) - 1
+        return float(self.keys[place]) if place >= 0 else time
 
     @property
     def bit_rate(self) -> float:
@@ -267,7 +281,12 @@ class TimeMap:
         # Rounded down: a piece may be wanted a moment early, never a moment late.
         due_ms = np.floor(self.due * 1000 + 1e-6).astype(np.int64)
         deltas = np.diff(due_ms, prepend=0).astype("<i4")
-        return {
+        keys: dict[bytes, Any] = {}
+        if self.keys.size:
+            keys_ms = np.floor(self.keys * 1000 + 1e-6).astype(np.int64)
+            steps = np.diff(keys_ms, prepend=0).astype("<i4")
+            keys = {b"key count": self.keys.size, b"keys": zlib.compress(steps.tobytes(), 9)}
+        return keys | {
             b"cell": self.cell_bytes,
             b"due": zlib.compress(deltas.tobytes(), 9),
             b"duration ms": max(1, math.ceil(self.duration * 1000 - 1e-6)),
@@ -304,15 +323,29 @@ class TimeMap:
             source = source.decode("latin-1")
         if not isinstance(source, str):
             raise UsageError("time map: 'source' is no name")
+        keys = np.empty(0)
+        if b"keys" in fields:
+            keys = _inflate(fields, b"keys", _int(fields, b"key count", MAX_CELLS)) / 1000
         return cls(
             film_bytes,
             _int(fields, b"duration ms", _MAX_MS) / 1000,
             cell,
-            _inflate(fields.get(b"due"), cells) / 1000,
+            _inflate(fields, b"due", cells) / 1000,
             _ranges(fields, b"index"),
             _ranges(fields, b"startup"),
             source,
+            keys,
         )
+
+
+def _checked_keys(keys: NDArray[np.float64], duration: float) -> NDArray[np.float64]:
+    keys = np.array(keys, dtype=np.float64)
+    if keys.ndim != 1 or keys.size > MAX_CELLS or not np.isfinite(keys).all():
+        raise UsageError(f"time map: more than {MAX_CELLS} key frames, or times that are none")
+    if keys.size and (keys[0] < 0 or keys[-1] > duration or (np.diff(keys) < 0).any()):
+        raise UsageError("time map: its key frames are in no order")
+    keys.flags.writeable = False
+    return keys
 
 
 def _int(fields: Mapping[Any, Any], key: bytes, most: int) -> int:
@@ -334,14 +367,15 @@ def _ranges(fields: Mapping[Any, Any], key: bytes) -> _Ranges:
     return tuple(ranges)
 
 
-def _inflate(packed: object, cells: int) -> NDArray[np.int64]:
+def _inflate(fields: Mapping[Any, Any], key: bytes, count: int) -> NDArray[np.int64]:
+    packed, name = fields.get(key), key.decode()
     if not isinstance(packed, bytes):
-        raise UsageError("time map: 'due' is no byte string")
+        raise UsageError(f"time map: '{name}' is no byte string")
     inflater = zlib.decompressobj()
     try:
-        raw = inflater.decompress(packed, 4 * cells + 1)  # never more than a lawful map holds
+        raw = inflater.decompress(packed, 4 * count + 1)  # never more than a lawful map holds
     except zlib.error as error:
-        raise UsageError(f"time map: 'due' cannot be decompressed ({error})") from error
-    if len(raw) != 4 * cells:
-        raise UsageError(f"time map: 'due' does not hold {cells} cells")
+        raise UsageError(f"time map: '{name}' cannot be decompressed ({error})") from error
+    if len(raw) != 4 * count:
+        raise UsageError(f"time map: '{name}' does not hold {count} times")
     return np.cumsum(np.frombuffer(raw, dtype="<i4").astype(np.int64))

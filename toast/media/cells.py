@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from toast.common.timemap import TimeMap, cell_bytes_for
+from toast.common.timemap import MAX_CELLS, TimeMap, cell_bytes_for
 
 __all__ = ["Packets", "make_timemap", "merge_ranges", "need_times"]
 
@@ -64,6 +64,7 @@ def make_timemap(
     index: Iterable[tuple[int, int]],
     first: Iterable[tuple[int, int]],
     source: str,
+    keys: Sequence[float] = (),
 ) -> TimeMap:
     """The time map of a film whose packets are known.
 
@@ -74,6 +75,7 @@ def make_timemap(
         index: byte ranges [start, end) of header and index.
         first: byte ranges [start, end) of the first packets to be shown.
         source: the container's name.
+        keys: film times of key frames, in any order.
 
     Raises:
         UsageError: the parts do not fit together.
@@ -103,4 +105,12 @@ def make_timemap(
         merged,
         merge_ranges((*merged, *first)),
         source,
+        _thinned(keys, duration),
     )
+
+
+def _thinned(keys: Sequence[float], duration: float) -> NDArray[np.float64]:
+    """Key frames in order, and no more of them than a map holds."""
+    times = np.unique(np.maximum(np.asarray(keys, dtype=np.float64), 0.0))
+    times = times[times <= duration]
+    return times[:: max(1, -(-times.size // MAX_CELLS))]

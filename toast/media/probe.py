@@ -174,6 +174,7 @@ class _Reading:
         self._origin = (container.start_time or 0) / 1e6  # film time 0 on the container's clock
         self._frames: int | None = None
         self._last = 0.0
+        self._keys: list[float] = []
         pictures = [
             stream
             for stream in container.streams.video
@@ -209,7 +210,13 @@ class _Reading:
             )
         else:
             timemap = make_timemap(
-                self._size, duration, packets, index=index, first=first, source=source
+                self._size,
+                duration,
+                packets,
+                index=index,
+                first=first,
+                source=source,
+                keys=self._keys,
             )
         context = self._video.codec_context
         return MediaInfo(
@@ -248,6 +255,12 @@ class _Reading:
         first: list[tuple[int, int]] = []
         if not len(self._video.index_entries):
             return rows, first
+        tick = float(self._video.time_base or 0)
+        self._keys = [
+            entry.timestamp * tick - self._origin
+            for entry in self._video.index_entries
+            if entry.is_keyframe
+        ]
         for stream in self._container.streams:
             base = float(stream.time_base or 0)
             entries = [
@@ -280,6 +293,8 @@ class _Reading:
                 (packet.pos, min(packet.pos + packet.size, self._size))
             )
             shown.setdefault(packet.stream_index, []).append(time)
+            if packet.is_keyframe and packet.stream_index == self._video.index:
+                self._keys.append(time)
         if self._video.index not in places:
             return [], [], 0
         self._frames = len(places[self._video.index])
@@ -317,6 +332,7 @@ class _Reading:
         # Several tracks, and several frames of one cluster, have entries of their own.
         places, nth = np.unique(places, return_index=True)
         times = need_times(np.minimum.reduceat(times, nth).tolist())
+        self._keys = times.tolist()
         cell = cell_bytes_for(self._size)
         starts = np.arange(self._matroska.first_cluster // cell, -(-self._size // cell)) * cell
         before = np.searchsorted(places, starts, side="right") - 1

@@ -164,10 +164,10 @@ class Viewer:
 
     def _set_timemap(self, timemap: TimeMap) -> None:
         self.playhead = Playhead(timemap, self._geometry, self._opened_at)
+        by_readers = self.settings.pace is Pace.READERS
         if self.settings.start_seconds > 0:
             start = min(self.settings.start_seconds, timemap.duration)
-            self.playhead.seek(self._clock(), start)
-        by_readers = self.settings.pace is Pace.READERS
+            self.playhead.seek(self._clock(), timemap.key_before(start) if by_readers else start)
         audience = AudienceSettings(
             jump_seconds=self.settings.reader_jump_seconds,
             lead_seconds=self.settings.reader_lead_seconds if by_readers else 0.0,

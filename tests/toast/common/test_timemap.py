@@ -1,5 +1,6 @@
 import contextlib
 import zlib
+from dataclasses import replace
 
 import bencode2
 import numpy as np
@@ -28,7 +29,8 @@ def time_maps(draw):
     starts = draw(st.lists(st.integers(0, film - 1), max_size=3))
     ranges = tuple((s, draw(st.integers(s + 1, film))) for s in starts)
     startup = ranges[: draw(st.integers(0, 3))]
-    return TimeMap(film, 60.0, KIB16, np.array(due) / 1000, ranges, startup, "matroska")
+    keys = np.array(sorted(draw(st.lists(st.integers(0, 60_000), max_size=9)))) / 1000
+    return TimeMap(film, 60.0, KIB16, np.array(due) / 1000, ranges, startup, "matroska", keys)
 
 
 class TestConstruction:
@@ -202,6 +204,22 @@ class TestByteOf:
         assert timemap.byte_of(low) <= timemap.byte_of(high)
 
 
+class TestKeyFrames:
+    def test_a_picture_begins_with_the_key_frame_before_it(self):
+        timemap = replace(make([0, 1]), keys=np.array([0.0, 2.5, 5.0]))
+
+        assert [timemap.key_before(at) for at in (0.0, 2.4, 2.5, 4.9, 99.0)] == [0, 0, 2.5, 2.5, 5]
+
+    def test_where_none_is_known_any_moment_will_do(self):
+        assert make([0, 1]).key_before(3.3) == 3.3
+        assert replace(make([0, 1]), keys=np.array([4.0])).key_before(3.3) == 3.3
+
+    def test_they_stay_where_they_are_in_something_larger(self):
+        timemap = replace(make([0, 1]), keys=np.array([0.0, 2.5]))
+
+        assert timemap.within(100, 10 * KIB16).keys.tolist() == [0.0, 2.5]
+
+
 class TestEncoding:
     @given(time_maps())
     def test_a_map_survives_the_torrent(self, timemap):
@@ -235,6 +253,12 @@ class TestEncoding:
             {b"cell": 1},
             {b"cell": -KIB16},
             {b"duration ms": "10"},
+            {b"keys": b"no zlib", b"key count": 1},
+            {b"keys": zlib.compress(bytes(8)), b"key count": 1},
+            {b"keys": zlib.compress(bytes(4)), b"key count": MAX_CELLS + 1},
+            {b"keys": zlib.compress(bytes(4))},
+            {b"keys": zlib.compress(b"\xff\xff\xff\x7f"), b"key count": 1},
+            {b"keys": zlib.compress(b"\x09\0\0\0\xff\xff\xff\xff"), b"key count": 2},
             {b"due": 5},
             {b"due": b"no zlib"},
             {b"due": zlib.compress(b"")},

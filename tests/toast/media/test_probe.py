@@ -63,6 +63,22 @@ def test_no_byte_of_any_packet_is_due_after_the_packet_is_shown(films, name, as_
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", FILMS)
+def test_a_picture_can_begin_at_every_key_frame_that_is_named(films, name):
+    path = films[name]
+    with av.open(str(path)) as film:
+        origin = film.start_time / 1e6
+        real = [
+            float(p.pts * p.time_base) - origin
+            for p in film.demux(video=0)
+            if p.size and p.is_keyframe
+        ]
+    keys = probe(path).timemap.keys
+    assert keys.size == len(real) > 1
+    assert np.abs(keys - np.array(real)).max() < 0.2  # decoded that much before it is shown
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in FILMS if n != "film.ts"])
 def test_no_cell_is_due_long_before_a_packet_of_it_is_shown(films, name):
     """The map is not merely careful: a map of zeros would never be late either."""
