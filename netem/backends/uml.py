@@ -88,7 +88,7 @@ def boot_command(kernel: str, folder: Path, modules: list[Path]) -> list[str]:
         f"init={sys.executable}",
         "--",
         "-m",
-        "netem.backends.uml_guest",
+        "netem.uml_guest",
         MARK,
         *map(str, modules),
         "end",

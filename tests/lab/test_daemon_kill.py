@@ -87,6 +87,8 @@ async def test_nothing_confirmed_is_lost_when_it_is_killed(house, tmp_path, full
         daemon = Daemon(processes, tmp_path / "state")
         await daemon.start()
         await daemon.ask("POST", "/films", house.torrent.read_bytes())
+        path = f"/films/{id_of(house.torrent.read_bytes())}"
+        await daemon.ask("PATCH", path, {"priority": 9})  # before those that nobody has
         for kill in range(kills):
             loads = [asyncio.create_task(load(daemon, account, rng)) for _ in range(3)]
             await asyncio.sleep(float(rng.uniform(0.02, 1.0)))

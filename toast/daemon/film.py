@@ -41,6 +41,7 @@ __all__ = ["Film"]
 
 _WATCHED_SHARE = 0.9
 """Who came so far has watched the film: the rest is credits."""
+_BARREN_SECONDS = 30.0
 _NOTHING: NDArray[np.uint8] = np.empty(0, np.uint8)
 
 
@@ -69,6 +70,8 @@ class Film:
         self._side_files = SideFiles(self._path)
         self._poster = FilmPoster(self._path)
         self._collected_at: float | None = None
+        self._fed_at = time.monotonic()
+        self._fed_bytes = 0
         self.stored_bytes = 0
         self.is_dirty = False
         self.is_new = True
@@ -186,6 +189,7 @@ class Film:
             stored_bytes=self.stored_bytes,
             size_bytes=record.size_bytes,
             last_used_at=now if self.is_watched_now else record.last_used_at,
+            barren=self.is_running and time.monotonic() - self._fed_at > _BARREN_SECONDS,
         )
 
     @property
@@ -269,6 +273,9 @@ class Film:
         record = self.record
         if self._viewer is not None and self._viewer.media is not None and not record.video_codec:
             self._note_media(self._viewer.media)
+        received = record.bytes_from_peers + record.bytes_from_seed + record.bytes_from_origin
+        if received != self._fed_bytes or not self.is_running or self._is_checking:
+            self._fed_bytes, self._fed_at = received, time.monotonic()
         elapsed = max(0.0, now - (self._collected_at or now))
         self._collected_at = now
         if self.is_complete and self.is_running:

@@ -8,6 +8,9 @@ from toast.daemon.schedule import Limits
 
 __all__ = ["FilmFacts", "choose_ejected", "choose_running", "is_served_enough"]
 
+_MOST_BARREN = 20
+"""Films that may wait in their swarms for somebody who has them: each takes memory."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilmFacts:
@@ -28,6 +31,7 @@ class FilmFacts:
         stored_bytes: what it takes on the disk.
         size_bytes: what it takes when it is complete.
         last_used_at: Unix time at which it was last watched, or completed.
+        barren: it has run for a while, and nothing of it comes: nobody has it.
     """
 
     id: str
@@ -44,6 +48,7 @@ class FilmFacts:
     stored_bytes: int
     size_bytes: int
     last_used_at: float
+    barren: bool = False
 
 
 def is_served_enough(
@@ -74,7 +79,8 @@ def choose_running(
     """The films that should be in their swarms now.
 
     What is watched runs whatever else is said: the film never stops. Then come the downloads, best
-    priority first, as many as may run, and every complete film that others may still have.
+    priority first, as many as may run, and every complete film that others may still have. Films of
+    which nothing comes go on waiting for somebody, but do not keep others from running.
     """
     running: set[str] = set()
     waiting: list[FilmFacts] = []
@@ -90,7 +96,10 @@ def choose_running(
         elif limits.downloads:
             waiting.append(film)
     waiting.sort(key=lambda film: (-film.priority, film.added_at, film.id))
-    running.update(film.id for film in waiting[:most_active])
+    fruitful = [film for film in waiting if not film.barren]
+    barren = [film for film in waiting if film.barren]
+    running.update(film.id for film in fruitful[:most_active])
+    running.update(film.id for film in barren[: _MOST_BARREN if most_active else 0])
     return frozenset(running)
 
 

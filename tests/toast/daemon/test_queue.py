@@ -165,3 +165,13 @@ def test_after_making_room_all_fits_and_nothing_dear_is_gone(films, needed, quot
     assert all(
         each.complete and each.watched and not each.watched_now for each in films if each.id in gone
     )
+
+
+def test_a_film_that_nobody_has_keeps_no_other_from_running():
+    barren = [film(f"b{n}", priority=9, barren=True) for n in range(30)]
+    others = [film(f"o{n}", added_at=float(n)) for n in range(3)]
+    rules = {"limits": FULL, "seed_ratio": None, "seed_seconds": None}
+    chosen = choose_running([*barren, *others], most_active=2, **rules)
+    assert {name for name in chosen if name[0] == "o"} == {"o0", "o1"}
+    assert len(chosen) == 2 + 20
+    assert choose_running(barren, most_active=0, **rules) == frozenset()

@@ -55,9 +55,10 @@ class Process:
         """End it, and whatever it has started; does nothing if it has ended."""
         if self._native.returncode is None:
             self._signal(signal.SIGTERM)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_GRACE_SECONDS):
-                    await self._native.wait()
+            # Not asyncio.timeout: before Python 3.11.4 it does not time out in a cancelled task.
+            ended = asyncio.ensure_future(self._native.wait())
+            await asyncio.wait({ended}, timeout=_GRACE_SECONDS)
+            ended.cancel()
             if self._native.returncode is None:
                 self._signal(signal.SIGKILL)
                 await self._native.wait()

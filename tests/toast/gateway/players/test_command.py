@@ -59,7 +59,7 @@ def test_ffplay_is_given_start_and_title():
     [
         ("sys.exit(3)", "ended with code 3$"),
         (
-            "print('first'); print('no codec', file=sys.stderr); sys.exit(1)",
+            "print('first', flush=True); print('no codec', file=sys.stderr); sys.exit(1)",
             "code 1: first / no codec$",
         ),
         ("print('\\x1b[31mred\\rlast\\n\\n'); sys.exit(1)", r"code 1: \[31mred / last$"),
