@@ -23,6 +23,8 @@ from toast.policy.errors import PolicyError
 
 __all__ = ["Playhead", "State"]
 
+_TAIL_SECONDS = 0.002  # times in a .torrent are whole milliseconds
+
 
 class State(Enum):
     """What the playhead does."""
@@ -76,6 +78,7 @@ class Playhead:
         self._position = 0.0
         self._at = opened_at
         self._waiting_since = opened_at  # of the present start, seek or stall
+        self._tail = 0.0
         self._stalled_at = -1.0  # film time of the latest stall
         self._stall_seconds = 0.0  # of the stalls that are over
 
@@ -130,7 +133,7 @@ class Playhead:
         for piece, blocks in early.items():
             due, until, startup = self._timemap.due_of_blocks(self._geometry, piece)
             self._startup_left[piece] &= bool((startup & ~blocks).any())
-            left = ~blocks & (until > self._position)
+            left = ~blocks & (until > self._position - self._tail)
             self._due[piece] = due[left].min(initial=math.inf)
 
     def correct(self, now: float, time: float) -> None:
@@ -164,8 +167,13 @@ class Playhead:
             self._state = State.PLAYING
             self._settle()
 
-    def seek(self, now: float, time: float) -> None:
+    def seek(self, now: float, time: float, *, from_key: bool = False) -> None:
         """Jump to a film time (clamped to the film): a new start from there.
+
+        Args:
+            now: the time.
+            time: film time in seconds.
+            from_key: whether to begin with the key frame before it, as far as one is known.
 
         Raises:
             PolicyError: the time is no number.
@@ -178,7 +186,10 @@ class Playhead:
         if self._state is not State.STARTING or self.start_seconds is not None:
             self._waiting_since = self._at
         self._state = State.STARTING
-        self._position = min(max(time, 0.0), self._duration)
+        key = self._timemap.key_before(time) if from_key else time
+        # A key frame begins in the cell of the picture before it, and that cell ends at its time.
+        self._tail = _TAIL_SECONDS if key != time else 0.0
+        self._position = min(max(key, 0.0), self._duration)
         self._stalled_at = -1.0
         self._note_early(self._early)
         self._settle()
@@ -202,7 +213,7 @@ class Playhead:
         """
         position, _ = self._reach(now)
         slack = (self._due - position) / self._rate
-        slack[self._until <= position] = np.inf
+        slack[self._until <= position - self._tail] = np.inf
         if self._awaits_startup():
             slack[self._startup_left] = np.minimum(slack[self._startup_left], 0.0)
         return slack
@@ -210,7 +221,7 @@ class Playhead:
     def awaited_blocks(self, piece: int) -> NDArray[np.bool_]:
         """bool[blocks]: what of a piece the picture needs that is due now, or the first one."""
         due, until, startup = self._timemap.due_of_blocks(self._geometry, piece)
-        awaited: NDArray[np.bool_] = (due <= self._position) & (until > self._position)
+        awaited: NDArray[np.bool_] = (due <= self._position) & (until > self._position - self._tail)
         return awaited | startup if self._awaits_startup() else awaited
 
     def passed(self) -> NDArray[np.float64]:
@@ -229,7 +240,7 @@ class Playhead:
 
     def _next_stop(self, position: float, have: NDArray[np.bool_]) -> float:
         """Film time >= position at which something is missing, or the end."""
-        blocking = ~have & (self._until > position)
+        blocking = ~have & (self._until > position - self._tail)
         first = float(self._due[blocking].min(initial=self._duration))
         return max(position, first)
 
@@ -268,7 +279,9 @@ class Playhead:
     def _settle(self) -> None:
         """Let what is here now decide whether the film runs."""
         missing = ~self._have
-        blocked = missing & (self._due <= self._position) & (self._until > self._position)
+        blocked = (
+            missing & (self._due <= self._position) & (self._until > self._position - self._tail)
+        )
         if self._state is State.STARTING:
             if self._awaits_startup():
                 blocked |= missing & self._startup_left

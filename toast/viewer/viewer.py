@@ -167,7 +167,7 @@ class Viewer:
         by_readers = self.settings.pace is Pace.READERS
         if self.settings.start_seconds > 0:
             start = min(self.settings.start_seconds, timemap.duration)
-            self.playhead.seek(self._clock(), timemap.key_before(start) if by_readers else start)
+            self.playhead.seek(self._clock(), start, from_key=by_readers)
         audience = AudienceSettings(
             jump_seconds=self.settings.reader_jump_seconds,
             lead_seconds=self.settings.reader_lead_seconds if by_readers else 0.0,

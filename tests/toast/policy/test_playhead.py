@@ -449,3 +449,19 @@ def test_no_viewing_passes_a_missing_piece_and_all_time_is_accounted_for(viewing
         assert (head.state is State.STARTING) or head.start_seconds is not None
         assert not np.isnan(head.slack(now)).any()
         assert head.next_event(now, here) >= 0
+
+
+def test_from_a_key_frame_also_the_cell_in_which_it_begins_is_awaited():
+    """The key frame of second 2 begins behind the last picture of the cell before."""
+    block = 16 * 1024
+    film = Geometry(film_bytes=4 * block, piece_bytes=4 * block)
+    due, keys = np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0, 2.0])
+    timemap = TimeMap(film.film_bytes, 4.0, block, due, (), ((0, 1),), "mp4", keys)
+    playhead = Playhead(timemap, film)
+    playhead.seek(0.0, 2.5)
+    assert playhead.awaited_blocks(0).tolist() == [False, False, True, False]
+    playhead.seek(0.0, 2.5, from_key=True)
+    assert playhead.position == 2.0
+    assert playhead.awaited_blocks(0).tolist() == [False, True, True, False]
+    playhead.seek(0.0, 2.0)
+    assert playhead.awaited_blocks(0).tolist() == [False, False, True, False]
