@@ -401,7 +401,9 @@ def test_vlc_plays_the_film_whole(cinema, figures):
         finally:
             vlc.end()
         report = viewing.end()
-    assert vlc.shown[-1] >= int(cinema.seconds) - 1
+    assert (
+        vlc.shown[-1] >= int(cinema.seconds) - 3
+    )  # it is asked now and then, and tells whole seconds
     steps = [late - early for early, late in pairwise(vlc.shown)]
     assert min(steps) >= 0
     # It tells whole seconds, at three times the pace, to a test that may have to wait for its turn.

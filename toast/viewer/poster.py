@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import io
 import os
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 from toast.common.waiting import run_apart
 from toast.media.errors import NotHereError, PictureError
 from toast.media.poster import PosterSettings, take_poster
+from toast.viewer.file_object import FilmObject
 
 if TYPE_CHECKING:
     from toast.viewer.viewer import Viewer
@@ -26,38 +26,8 @@ _READ_SECONDS: Final = 5.0
 """A read from the disk that takes longer is given up."""
 
 
-class PresentFilm(io.RawIOBase):
-    """The film as a file for code in a thread, of which some is not there: reading never waits.
-
-    Args:
-        viewer: the viewing that the film belongs to.
-        loop: the viewing's event loop.
-    """
-
-    def __init__(self, viewer: "Viewer", loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__()
-        self._viewer = viewer
-        self._loop = loop
-        self._offset = 0
-
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def seekable(self) -> bool:
-        """Yes."""
-        return True
-
-    def tell(self) -> int:
-        """The next byte's offset."""
-        return self._offset
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to an offset."""
-        size = self._viewer.metainfo.film_bytes
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._offset, io.SEEK_END: size}[whence]
-        self._offset = max(0, base + offset)
-        return self._offset
+class PresentFilm(FilmObject):
+    """The film as a file for code in a thread, of which some is not there: reading never waits."""
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # typeshed: Buffer
         """Read what is there, at most to the end of the piece.

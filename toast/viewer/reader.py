@@ -1,7 +1,6 @@
 """Reading the film while it arrives: for players, and for looking into its container."""
 
 import asyncio
-import io
 from collections.abc import AsyncGenerator, Sequence
 from functools import cached_property
 from pathlib import PurePath
@@ -11,6 +10,7 @@ from toast.media.side_files import SideFile, SideFiles
 from toast.media.types import film_type
 from toast.policy.audience import Reader
 from toast.swarm import Metainfo
+from toast.viewer.file_object import FilmObject
 from toast.viewer.poster import FilmPoster
 
 if TYPE_CHECKING:
@@ -114,36 +114,11 @@ class FilmReader:
             self._viewer.reader_left(reader)
 
 
-class BlockingFilm(io.RawIOBase):
+class BlockingFilm(FilmObject):
     """The film as a file for code in a thread that knows nothing of asyncio, such as PyAV.
 
     Every piece that is read is wanted at once, wherever the playhead is.
     """
-
-    def __init__(self, viewer: "Viewer", loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__()
-        self._viewer = viewer
-        self._loop = loop
-        self._offset = 0
-
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def seekable(self) -> bool:
-        """Yes."""
-        return True
-
-    def tell(self) -> int:
-        """The next byte's offset."""
-        return self._offset
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to an offset."""
-        size = self._viewer.metainfo.film_bytes
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._offset, io.SEEK_END: size}[whence]
-        self._offset = max(0, base + offset)
-        return self._offset
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # typeshed: Buffer
         """Read up to the end of the current piece, waiting for it."""
