@@ -18,19 +18,6 @@ from vodserver.store.catalog import (
 )
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "catalog.sqlite"
-
-
-@pytest.fixture
-def catalog(path, tmp_path):
-    disks = [DiskRow(0, "d0", tmp_path / "a"), DiskRow(1, "d1", tmp_path / "b")]
-    made = Catalog.create(path, "store-id", "rda", disks)
-    yield made
-    made.close()
-
-
 def test_a_new_catalog_tells_what_it_was_made_with(catalog, tmp_path):
     assert catalog.store_id == "store-id"
     assert catalog.allocation == "rda"

@@ -8,20 +8,7 @@ import pytest
 
 from tests.vodserver.store.records import film
 from vodserver.errors import StoreError, StoreUsageError
-from vodserver.store.catalog import Catalog, DiskRow
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "catalog.sqlite"
-
-
-@pytest.fixture
-def catalog(path, tmp_path):
-    disks = [DiskRow(0, "d0", tmp_path / "a"), DiskRow(1, "d1", tmp_path / "b")]
-    made = Catalog.create(path, "store-id", "rda", disks)
-    yield made
-    made.close()
+from vodserver.store.catalog import Catalog
 
 
 def test_a_catalog_of_another_format_is_refused(catalog, path):
