@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import os
+import re
 import select
 import subprocess
 import sys
@@ -193,7 +194,8 @@ def test_a_program_has_ended_when_its_block_is_left(tmp_path):
         contextlib.suppress(KeyboardInterrupt),
         programs.running("it", [sys.executable, "-c", code], cores=[core], log=log) as it,
     ):
-        while "ready" not in log.read_text():
+        # The whole line: with PYTHONUNBUFFERED each of its words is a write of its own.
+        while not re.fullmatch(r"ready \d+\n", log.read_text()):
             it.check()
         child = int(log.read_text().split()[1])
         assert os.sched_getaffinity(child) == {core}

@@ -1,7 +1,7 @@
 import os
+import select
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -49,21 +49,24 @@ def test_a_trial_that_hangs_is_ended_with_all_its_children(tmp_path):
         "time.sleep(60)"
     )
     began = time.monotonic()
-    with pytest.raises(NetemError, match=r"did not end within 0\.5 s"):
-        run_trial_process(python(code), seconds=0.5)
-    assert time.monotonic() - began < 10
-    child = int(note.read_text())
-    assert not _runs(child)
+    with pytest.raises(NetemError, match=r"did not end within 2 s"):
+        run_trial_process(python(code), seconds=2)
+    assert time.monotonic() - began < 20
+    # A killed process closes its files a moment before it counts as ended.
+    assert _ends(int(note.read_text()))
 
 
-def _runs(process):
-    """Whether a process still runs; one that is dead and waits for its parent does not."""
+def _ends(process, *, within=5.0):
+    """Whether a process ends in time; one that is dead and waits for its parent has ended."""
     try:
-        stat = Path(f"/proc/{process}/stat").read_text()
-        return stat.rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+        watched = os.pidfd_open(process)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([watched], [], [], within)[0])
+    finally:
+        os.close(watched)
 
 
-def test_runs_sees_a_running_process():
-    assert _runs(os.getpid())
+def test_a_running_process_does_not_end():
+    assert not _ends(os.getpid(), within=0.0)
