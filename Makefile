@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 ARGS ?=
 
-.PHONY: help demo test lint types unit system-packages evidence bench bench-server docs clean
+.PHONY: help demo test lint types unit system-packages evidence figures bench bench-server docs clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -30,6 +30,9 @@ system-packages: ## foreign programs that the tests talk to, where they can be i
 
 evidence: $(READY) ## every figure that the documents state, in full size; resumes where it stopped
 	$(BIN)/toast-lab evidence $(ARGS)
+
+figures: $(READY) ## the source's figures, simulated in small; resumes (ARGS="--scale source")
+	$(BIN)/toast-lab figure all --scale quick $(ARGS)
 
 bench: $(READY) ## speed, each beside its baseline
 	@for b in $(filter-out benchmarks/bench_server.py,$(wildcard benchmarks/bench_*.py)); do echo "== $$b"; $(BIN)/python $$b || exit 1; done

@@ -1,4 +1,4 @@
-"""Write docs/cli.md and docs/settings.md from the programs themselves.
+"""Write docs/cli.md, docs/settings.md and docs/scenario.md from the programs themselves.
 
     .venv/bin/python docs/generate.py
 
@@ -9,6 +9,7 @@ import ast
 import dataclasses
 import enum
 import importlib
+import itertools
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -35,6 +36,7 @@ UNITS: Final = {
     "ms": "milliseconds",
     "bytes": "bytes",
     "rate": "bytes/second",
+    "bps": "bits/second",
     "upload": "bytes/second",
     "intervals": "intervals",
     "share": "of 1",
@@ -195,12 +197,14 @@ def _shown(value: Any) -> str:
     if dataclasses.is_dataclass(value):
         name = type(value).__name__
         return f"[{name}](#{name.lower()})"
-    if value is None or value == ():
+    if isinstance(value, tuple) and value:
+        return ", ".join(_shown(entry) for entry in value)
+    if value is None or value in ((), {}):
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, enum.Enum):
-        return f"`{value.value}`"
+        value = value.value
     if isinstance(value, float):
         return f"{value:.10g}"
     return f"`{value}`" if isinstance(value, str | Path) else str(value)
@@ -226,7 +230,58 @@ def _table(each: SettingsClass) -> str:
     return "\n".join(rows)
 
 
-PAGES: Final = {"docs/cli.md": cli_page, "docs/settings.md": settings_page}
+# -- scenarios -------------------------------------------------------------------------------------
+
+_SCENARIO_HEAD: Final = """\
+# Fields of a scenario
+
+A scenario is a TOML file ([an example](swarms.md#a-scenario)). What it does not name has its
+default. `docs/generate.py` writes this page from `experiments/swarms/scenario.py`: change that,
+then run it.
+
+Bit rates are bits per second, sizes bytes, times seconds. The end of a name says which."""
+
+_TABLES: Final = {
+    "Scenario": "The file itself",
+    "Film": "`[film]`",
+    "Arrivals": "`[arrivals]`",
+    "Link": "`[[links]]`, once for each class",
+}
+_CHOICES: Final = {
+    "ArrivalKind": "`arrivals.kind`",
+    "Behaviour": "`behaviour`",
+    "Choking": "`choking`",
+    "Client": "`client`",
+}
+
+
+def scenario_page() -> str:
+    """docs/scenario.md."""
+    found = {}
+    for module in ("experiments.swarms.scenario", "experiments.bound"):
+        file = ROOT / f"{module.replace('.', '/')}.py"
+        for node in ast.parse(file.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                found[node.name] = (node, module)
+    parts = [_SCENARIO_HEAD]
+    for name, where in _TABLES.items():
+        each = _read_class(*found[name])
+        parts += [f"## {name}", f"{where}. {each.summary}", _table(each)]
+    for name, title in _CHOICES.items():
+        node = found[name][0]
+        rows = [f"## The choices of {title}", "", "| | |", "|---|---|"]
+        for line, after in itertools.pairwise(node.body):
+            if isinstance(line, ast.Assign):
+                rows.append(f"| `{ast.literal_eval(line.value)}` | {_docstring(after)} |")
+        parts.append("\n".join(rows))
+    return "\n\n".join(parts) + "\n"
+
+
+PAGES: Final = {
+    "docs/cli.md": cli_page,
+    "docs/settings.md": settings_page,
+    "docs/scenario.md": scenario_page,
+}
 
 
 if __name__ == "__main__":

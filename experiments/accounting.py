@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.bound import Behaviour, Scenario, ViewerPlan, offload_bound
+from experiments.bound import Behaviour, FluidScenario, ViewerPlan, offload_bound
 from experiments.decoder import DecodeResult
 from experiments.errors import LabError
 
@@ -193,10 +193,10 @@ def _agree(served: int, receipts: int, wasted: int) -> bool:
     return least <= served <= most
 
 
-def _scenario(facts: RunFacts) -> Scenario:
+def _scenario(facts: RunFacts) -> FluidScenario:
     """The run as it was, for the bound: real arrivals, and for seeding viewers the real end."""
     first = min(report.arrived_at for report in facts.reports)
-    return Scenario(
+    return FluidScenario(
         film_bytes=facts.film_bytes,
         duration_seconds=facts.duration_seconds,
         end_seconds=max(report.departed_at for report in facts.reports) - first,

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from experiments.errors import ScenarioError
 
-__all__ = ["Behaviour", "Scenario", "ViewerPlan", "evenly_spaced", "offload_bound"]
+__all__ = ["Behaviour", "FluidScenario", "ViewerPlan", "evenly_spaced", "offload_bound"]
 
 _DUST = 1e-9  # share of a piece below which rounding alone is missing
 _MAX_STEPS = 2_000_000
@@ -54,7 +54,7 @@ class ViewerPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class FluidScenario:
     """Who watches what, and when."""
 
     film_bytes: int
@@ -99,7 +99,7 @@ def evenly_spaced(count: int, spacing_seconds: float, viewer: ViewerPlan) -> tup
     )
 
 
-def offload_bound(scenario: Scenario) -> float:
+def offload_bound(scenario: FluidScenario) -> float:
     """The highest offload that any policy could reach: peer bytes / film bytes played.
 
     Arrivals are rounded to steps, so the figure is as fine as 1 / pieces.
@@ -113,7 +113,7 @@ def offload_bound(scenario: Scenario) -> float:
 class _Run:
     """The state of one run; amounts are in pieces, times in steps."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: FluidScenario) -> None:
         viewers = scenario.viewers
         step = scenario.duration_seconds / scenario.pieces
         self.pieces = scenario.pieces

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from experiments.accounting import failures
-from experiments.bound import Behaviour, Scenario, ViewerPlan, evenly_spaced, offload_bound
+from experiments.bound import Behaviour, FluidScenario, ViewerPlan, evenly_spaced, offload_bound
 from experiments.cells import CELLS, Cell
 from experiments.decoder import DecodeResult, decode_in_real_time
 from experiments.demo import Demo, DemoSettings
@@ -21,6 +21,8 @@ from experiments.display import follow, show_evidence, show_results
 from experiments.errors import LabError
 from experiments.evidence import Evidence, Result, checkout, commit_of
 from experiments.film import FilmSpec, cached_film, make_film
+from experiments.signals import interrupt_on_sigterm
+from experiments.swarm_cli import SWARM_COMMANDS
 from toast.common.cli import RATE, SECONDS, print_json, run_cli
 from toast.common.units import format_bytes, format_rate
 from toast.policy.pickers import picker_names
@@ -128,7 +130,7 @@ def demo_command(
         if not as_json:
             notes.print(line, highlight=False, soft_wrap=True)
 
-    _interrupt_on_sigterm()
+    interrupt_on_sigterm()
     if film is None:
         spec = FilmSpec(duration_seconds=duration_seconds)
         film = _with_bar(notes, "making a film", lambda tell: cached_film(_FILMS, spec, tell))
@@ -188,7 +190,7 @@ def film_command(out: Path, as_json: bool, **options: Any) -> None:
       toast-lab film test.mp4 --duration 5min --rate 4Mbps
     """
     spec = FilmSpec(**options)
-    _interrupt_on_sigterm()
+    interrupt_on_sigterm()
     console = Console(stderr=True)
     _with_bar(console, out.name, lambda tell: make_film(out, spec, tell), quiet=as_json)
     size = out.stat().st_size
@@ -254,7 +256,7 @@ def bound_command(
     pieces: int,
     as_json: bool,
 ) -> None:
-    """The most that peers could deliver in a scenario, whatever they do.
+    """The most that peers could deliver, whatever they do.
 
     \b
     Example:
@@ -266,7 +268,7 @@ def bound_command(
         download_rate=download,
         behaviour=Behaviour(behaviour),
     )
-    scenario = Scenario(
+    scenario = FluidScenario(
         film_bytes=max(1, round(rate * duration)),
         duration_seconds=duration,
         viewers=evenly_spaced(viewers, spacing, plan),
@@ -335,7 +337,7 @@ def evidence_command(
     Example:
       toast-lab evidence --only demo --only interop
     """
-    _interrupt_on_sigterm()
+    interrupt_on_sigterm()
     root = checkout()
     evidence = Evidence(folder.absolute(), root, commit_of(root), CELLS)
     cells = evidence.select(names)
@@ -396,11 +398,6 @@ async def _run_demo(demo: Demo, console: Console | None) -> dict[str, Any]:
             await picture
 
 
-def _interrupt_on_sigterm() -> None:
-    """Make SIGTERM clean up as Ctrl-C does."""
-    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
-
-
 def _with_bar(
     console: Console,
     what: str,
@@ -412,6 +409,10 @@ def _with_bar(
     with Progress(*columns, console=console, transient=True, disable=quiet) as bar:
         task = bar.add_task(what, total=1.0)
         return make(lambda share: bar.update(task, completed=share))
+
+
+for _command in SWARM_COMMANDS:
+    cli.add_command(_command)
 
 
 def main() -> NoReturn:

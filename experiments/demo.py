@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from experiments.accounting import OperatorBytes, RunFacts, ViewerReport, summarize
+from experiments.accounting import RunFacts, ViewerReport, summarize
 from experiments.bound import Behaviour
+from experiments.counting import get_json, operator_bytes, url_of
 from experiments.decoder import DecodeResult
 from experiments.errors import LabError, ScenarioError
 from experiments.processes import Child, Event, Processes, program
@@ -34,7 +35,6 @@ _DISKS = 4
 _READY_SECONDS = 20.0
 _ADD_SECONDS = 120.0
 _REPORT_SECONDS = 30.0  # a viewer hashes its film before it says what it came to
-_HTTP = aiohttp.ClientTimeout(total=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,14 +130,14 @@ class Demo:
             async with Processes(folder / "logs") as processes, aiohttp.ClientSession() as http:
                 tracker, server = await self._start_operator(processes, folder)
                 operator = {child: child.event("listening") for child in (tracker, server)}
-                title = await _get_json(http, f"{_url(operator[server])}/titles")
-                source = f"{_url(operator[server])}/titles/{title[0]['id']}"
+                title = await get_json(http, f"{url_of(operator[server])}/titles")
+                source = f"{url_of(operator[server])}/titles/{title[0]['id']}"
                 self._say(
                     f"{settings.viewers} viewers come, one every {settings.spacing_seconds:g} s"
                 )
                 await self._watch_all(processes, folder, source, (tracker, server))
-                counted = await _operator_bytes(
-                    http, _url(operator[tracker]), _url(operator[server])
+                counted = await operator_bytes(
+                    http, url_of(operator[tracker]), url_of(operator[server])
                 )
         reports = [viewer.report for viewer in self.viewers if viewer.report is not None]
         return summarize(
@@ -167,7 +167,7 @@ class Demo:
             await processes.run("add", [server, "add", *store, str(self.film), "--json"])
         ready = await tracker.wait_event("listening", timeout_seconds=_READY_SECONDS)
         command = [server, "serve", *store, "--port", "0", "--json"]
-        command += ["--tracker", str(ready.get("announce_url") or f"{_url(ready)}/announce")]
+        command += ["--tracker", str(ready.get("announce_url") or f"{url_of(ready)}/announce")]
         if self.settings.seed:
             command += ["--seed", "--seed-host", self._address(0)]
             command += ["--seed-upload", _rate(self.bit_rate)]
@@ -242,7 +242,7 @@ class Demo:
 
     async def _decode_along(self, processes: Processes, child: Child) -> None:
         ready = await child.wait_event("gateway", timeout_seconds=_READY_SECONDS)
-        command = [sys.executable, "-m", "experiments.cli", "decode", _url(ready), "--json"]
+        command = [sys.executable, "-m", "experiments.cli", "decode", url_of(ready), "--json"]
         decoder = await processes.start("decoder", command)
         await decoder.wait_end()  # it fails on a damaged film, but then it has its result to tell
         event = decoder.event("decoded")
@@ -283,33 +283,6 @@ async def _all_or_first_failure(
 async def _must_not_end(child: Child) -> None:
     code = await child.wait_end()
     raise LabError(f"{child.name} ended during the run (exit code {code}): {child.last_words}")
-
-
-async def _get_json(http: aiohttp.ClientSession, url: str) -> Any:
-    try:
-        async with http.get(url, timeout=_HTTP, raise_for_status=True) as answer:
-            return await answer.json()
-    except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-        raise LabError(f"{url} gives no answer: {error or type(error).__name__}") from error
-
-
-async def _operator_bytes(
-    http: aiohttp.ClientSession, tracker_url: str, server_url: str
-) -> OperatorBytes:
-    """What the operator's programs have sent so far, as they count it at their sockets."""
-    tracker = await _get_json(http, f"{tracker_url}/status")
-    server = await _get_json(http, f"{server_url}/status")
-    return OperatorBytes(
-        http=int(server["http_bytes_sent"]),
-        seed=int(server["seed_bytes_sent"]),
-        tracker=int(tracker["bytes_sent"]),
-    )
-
-
-def _url(event: Mapping[str, Any] | None) -> str:
-    if event is None or not isinstance(event.get("url"), str):
-        raise LabError("a program is ready but does not say where: its event has no 'url'")
-    return str(event["url"]).rstrip("/")
 
 
 def _rate(bytes_per_second: float) -> str:

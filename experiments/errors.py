@@ -2,7 +2,14 @@
 
 from toast.common.errors import ToastError, UsageError
 
-__all__ = ["DecodeFailedError", "FilmError", "LabError", "ProcessError", "ScenarioError"]
+__all__ = [
+    "DecodeFailedError",
+    "FilmError",
+    "LabError",
+    "MissingResultError",
+    "ProcessError",
+    "ScenarioError",
+]
 
 
 class LabError(ToastError):
@@ -23,3 +30,7 @@ class DecodeFailedError(LabError):
 
 class ScenarioError(LabError, UsageError):
     """A scenario that cannot exist, such as a viewer without a film."""
+
+
+class MissingResultError(LabError):
+    """Something is asked of results that are not there."""

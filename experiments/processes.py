@@ -121,6 +121,11 @@ class Child:
             self.signal(signal.SIGKILL)
             return await self.wait_end()
 
+    def tell(self, message: Event) -> None:
+        """Write one line of JSON to its standard input, if it was started to listen there."""
+        assert self._process.stdin is not None, "started without an ear"
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to its process group; does nothing if it has ended."""
         # While it is not reaped, its id can belong to no one else.
@@ -194,6 +199,7 @@ class Processes:
         *,
         on_event: Callable[[Event], None] | None = None,
         folder: Path | None = None,
+        listens: bool = False,
     ) -> Child:
         """Start a program.
 
@@ -202,6 +208,7 @@ class Processes:
             command: its path and arguments.
             on_event: is told every JSON object with an `event` that it prints.
             folder: where it runs; ours if not given.
+            listens: whether it can be told something; its standard input ends with us.
 
         Raises:
             ProcessError: it cannot be started.
@@ -214,7 +221,7 @@ class Processes:
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=asyncio.subprocess.PIPE if listens else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 cwd=folder,

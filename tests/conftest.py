@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,10 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.stash[FIGURES] = {}
+    # Processes that tests start find the tests' own helpers by it.
+    sys.path.insert(0, str(config.rootpath))
+    # Begun in the background of a shell, we and all whom we start would be deaf to Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(terminalreporter, config):

@@ -14,8 +14,12 @@ Rules, in the order in which they bind:
 6. Answers are uniform random samples without the asker (whoever has its peer id), without
    other holders of the whole film for one who has it too, and without loopback addresses for anyone
    who is elsewhere.
+7. An asker who lacks something and says where in the film it is has those who play just ahead of it
+   as the first half of its answer: of hundreds, a sample would mostly miss the few who have what it
+   needs next.
 """
 
+from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -50,6 +54,11 @@ class _Member:
     counted: bool
     playhead: float | None
     heard: float
+
+    @property
+    def began(self) -> float | None:
+        """When its film began, if it has played on all the time: it does not change with time."""
+        return None if self.playhead is None else self.heard - self.playhead
 
 
 class _Bag:
@@ -87,6 +96,8 @@ class _Swarm:
     members: OrderedDict[_Endpoint, _Member] = field(default_factory=OrderedDict)
     complete: _Bag = field(default_factory=_Bag)
     incomplete: _Bag = field(default_factory=_Bag)
+    by_began: list[tuple[float, _Endpoint]] = field(default_factory=list)
+    """Those who say where they are; who is further in the film comes first."""
 
     def counts(self) -> SwarmCounts:
         return SwarmCounts(len(self.complete), len(self.incomplete), self.downloaded)
@@ -94,18 +105,28 @@ class _Swarm:
     def put(self, endpoint: _Endpoint, member: _Member) -> None:
         self.members[endpoint] = member
         (self.complete if member.complete else self.incomplete).add(endpoint)
+        if member.began is not None:
+            insort(self.by_began, (member.began, endpoint))
 
     def take(self, endpoint: _Endpoint) -> _Member:
         member = self.members.pop(endpoint)
         (self.complete if member.complete else self.incomplete).remove(endpoint)
+        if member.began is not None:
+            del self.by_began[bisect_left(self.by_began, (member.began, endpoint))]
         return member
+
+    def just_ahead(self, began: float, most: int) -> list[_Endpoint]:
+        """Those who play ahead of somebody who began at that time, the nearest first."""
+        end = bisect_left(self.by_began, (began,))
+        return [endpoint for _, endpoint in reversed(self.by_began[max(0, end - most) : end])]
 
 
 class Swarms:
     """All swarms of one tracker, bounded in every direction.
 
-    Announcing costs constant time plus the size of the answer. `now` may be any clock that does not
-    run backwards, in seconds, the same for all calls.
+    Announcing costs all but constant time plus the size of the answer: those who say where they
+    are stand in order, and a place in an order of thousands is found and made in microseconds.
+    `now` may be any clock that does not run backwards, in seconds, the same for all calls.
 
     Args:
         settings: the bounds and intervals.
@@ -257,11 +278,15 @@ class Swarms:
             return ()
         # Two to spare: the asker may be drawn at both its endpoints, IPv4 and IPv6 (BEP 7).
         drawn = self._rng.choice(total, size=min(total, wanted + 2), replace=False)
+        at_random = (
+            swarm.complete[place] if place < holders else swarm.incomplete[place - holders]
+            for place in drawn.tolist()
+        )
+        near: list[_Endpoint] = []
+        if request.left != 0 and request.playhead is not None:
+            near = swarm.just_ahead(now - request.playhead, -(-wanted // 2))
         found: list[Peer] = []
-        for place in drawn.tolist():
-            endpoint = (
-                swarm.complete[place] if place < holders else swarm.incomplete[place - holders]
-            )
+        for endpoint in dict.fromkeys((*near, *at_random)):
             member = swarm.members[endpoint]
             if member.peer_id == request.peer_id:  # the asker itself, at either address
                 continue

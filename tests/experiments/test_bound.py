@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.bound import Behaviour, Scenario, ViewerPlan, evenly_spaced, offload_bound
+from experiments.bound import Behaviour, FluidScenario, ViewerPlan, evenly_spaced, offload_bound
 from experiments.errors import ScenarioError
 
 RATE = 250_000.0
@@ -24,7 +24,7 @@ def bound(arrivals, upload, behaviour="streaming", *, duration=60.0, download=No
         for arrival in arrivals
     )
     return offload_bound(
-        Scenario(
+        FluidScenario(
             film_bytes=round(RATE * duration), duration_seconds=duration, viewers=viewers, **more
         )
     )
@@ -166,7 +166,7 @@ def test_a_scenario_that_cannot_be_is_refused(wrong):
         "viewers": (ViewerPlan(arrival_seconds=0.0, upload_rate=1.0),),
     }
     with pytest.raises(ScenarioError):
-        Scenario(**(right | wrong))
+        FluidScenario(**(right | wrong))
 
 
 def test_a_run_of_endless_steps_is_refused():

@@ -42,6 +42,14 @@ async def test_a_program_is_ready_when_it_says_so_and_ends_with_the_block(tmp_pa
     assert "listening" in (tmp_path / "server.log").read_text()
 
 
+async def test_one_that_listens_is_told_things(tmp_path):
+    echo = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)\n"
+    async with Processes(tmp_path) as processes:
+        child = await processes.start("echo", python(echo), listens=True)
+        child.tell({"event": "back", "n": 7})
+        assert (await child.wait_event("back", timeout_seconds=10))["n"] == 7
+
+
 async def test_events_are_told_in_order_and_other_output_is_not(tmp_path):
     heard = []
     lines = "print('hello'); print('[1]'); print('{\"event\": 3}')\n"

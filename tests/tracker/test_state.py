@@ -209,6 +209,57 @@ def test_samples_are_uniform():
     assert all(400 < count < 600 for count in seen.values())
 
 
+def play(swarms, count, *, spacing, now=1000.0):
+    """So many viewers, each further in the film than the one before."""
+    for number in range(count):
+        swarms.announce(wish(number, playhead=number * spacing), host(number), now)
+
+
+def test_a_viewer_hears_of_those_just_ahead_of_it_however_many_there_are():
+    swarms = tracker()
+    play(swarms, 400, spacing=2.0)
+    for own in (0.0, 100.0, 101.0, 700.0):
+        asker = wish("asker", playhead=own, numwant=50)
+        answer = swarms.announce(asker, host(999), 1000.0)
+        assert len(answer.peers) == 50
+        assert len(set(names(answer))) == 50
+        nearest = [peer.playhead - own for peer in answer.peers[:25]]
+        assert nearest == sorted(nearest)
+        assert 0 < nearest[0] <= 2.0
+        assert nearest[-1] == nearest[0] + 48.0
+        leads = [peer.playhead - own for peer in answer.peers[25:]]
+        assert max(leads) - min(leads) > 300.0  # the rest are at random
+
+
+def test_who_plays_on_is_found_where_it_is_by_now():
+    swarms = tracker()
+    swarms.announce(wish("early", playhead=10.0), host(1), 1000.0)
+    swarms.announce(wish("late", playhead=10.0), host(2), 1030.0)  # "early" is at 40 s
+    asker = wish("asker", playhead=20.0, numwant=1)
+    (peer,) = swarms.announce(asker, host(3), 1030.0).peers
+    assert (names(swarms.announce(asker, host(3), 1030.0)), peer.playhead) == (["early"], 40.0)
+
+
+def test_who_has_left_or_moved_stands_in_nobodys_way():
+    swarms = tracker()
+    play(swarms, 3, spacing=10.0)
+    swarms.announce(wish(1, event=Event.STOPPED), host(1), 1000.0)
+    swarms.announce(wish(2, playhead=5.0), host(2), 1001.0)  # it sought back
+    asker = wish("asker", playhead=4.0, numwant=1)
+    assert names(swarms.announce(asker, host(9), 1001.0)) == ["2"]
+
+
+def test_who_has_everything_or_does_not_say_where_it_is_has_a_sample():
+    first, again = tracker(), tracker()
+    for swarms in (first, again):
+        play(swarms, 100, spacing=1.0)
+    complete = wish("done", left=0, playhead=0.0, numwant=10)
+    silent = wish("done", left=0, numwant=10)
+    told = names(first.announce(complete, host(999), 1000.0))
+    assert len(told) == 10
+    assert told == names(again.announce(silent, host(999), 1000.0))
+
+
 def test_samples_repeat_with_the_generator():
     def draw():
         swarms = tracker()

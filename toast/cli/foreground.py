@@ -3,8 +3,7 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +33,7 @@ from toast.viewer import (
     ViewerSettings,
     assemble_viewer,
     resolve_source,
+    viewer_http,
 )
 
 __all__ = [
@@ -60,7 +60,6 @@ class Request:
     film: str | None
     gateway_port: int | None
     seed: int | None
-    in_order_seconds: float | None
     remembers: bool
     """Whether to remember where the film is left."""
     resumes: bool
@@ -199,6 +198,9 @@ def make_request(
             folder=folder,
             behaviour=Behaviour(behaviour),
             picker=picker,
+            picker_options=(
+                {} if in_order_seconds is None else {"in_order_seconds": in_order_seconds}
+            ),
             neighbours=neighbours,
             start_seconds=start,
             buffer_bytes=None if buffer is None else buffer[0],
@@ -213,24 +215,9 @@ def make_request(
         film=film,
         gateway_port=gateway_port,
         seed=random_seed,
-        in_order_seconds=in_order_seconds,
         remembers=remembers,
         resumes=resumes,
     )
-
-
-@asynccontextmanager
-async def _http(request: Request) -> AsyncIterator[aiohttp.ClientSession]:
-    session = request.session
-    # In a lab every viewer has an address of its own, and the tracker must see it.
-    local = None if session.is_anywhere else (session.listen_host, 0)
-    connector = aiohttp.TCPConnector(local_addr=local, limit=48)
-    async with aiohttp.ClientSession(
-        connector=connector,
-        headers={"User-Agent": "Toast/0.1", "Accept-Encoding": "identity"},
-        auto_decompress=False,  # bytes are bounded as they come, not as they unfold
-    ) as http:
-        yield http
 
 
 async def run_viewing(request: Request, display: Display, player: Player | None) -> int:
@@ -259,7 +246,7 @@ async def run_viewing(request: Request, display: Display, player: Player | None)
         loop.add_signal_handler(number, on_signal, number)
     session = SwarmSession(request.session)
     try:
-        async with _http(request) as http:
+        async with viewer_http(request.session) as http:
             await session.wait_listening()
             source = await resolve_source(
                 request.source,
@@ -317,16 +304,12 @@ async def _remember(viewer: Viewer) -> None:
 def _make_viewer(
     request: Request, source: Source, http: aiohttp.ClientSession, session: SwarmSession
 ) -> Viewer:
-    options = {}
-    if request.in_order_seconds is not None:
-        options["in_order_seconds"] = request.in_order_seconds
     return assemble_viewer(
         source,
         settings=request.settings,
         session=session,
         http=http,
         rng=np.random.default_rng(request.seed),
-        picker_options=options,
     )
 
 

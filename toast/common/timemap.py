@@ -53,8 +53,11 @@ class TimeMap:
         index: byte ranges [start, end) of container header and index, needed before anything.
         startup: byte ranges [start, end) needed to show the first picture; includes `index`.
         source: where the map came from: a container's name, or "constant" (assumed bit rate).
-        keys: float64[n], film times of key frames, rising; at most `MAX_CELLS`, perhaps not all,
-            and none if they are not known. Only with one of them can a picture begin.
+        keys: float64[n], film times at which key frames are shown, rising; at most `MAX_CELLS`,
+            perhaps not all, and none if they are not known. Only with one of them can a picture
+            begin: a player that is to show a time reads from the last one not after it.
+        key_cells: int64[n], the cell in which each of them begins. Players decode a picture before
+            they show it, so what of that cell is due may be due earlier than the key frame.
 
     Raises:
         UsageError: the parts do not fit together.
@@ -68,6 +71,9 @@ class TimeMap:
     startup: _Ranges
     source: str
     keys: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)
+    key_cells: NDArray[np.int64] = field(
+        default_factory=lambda: np.empty(0, dtype=np.int64), repr=False
+    )
 
     def __post_init__(self) -> None:
         if not 0 < self.film_bytes <= _MAX_FILM_BYTES:
@@ -93,12 +99,15 @@ class TimeMap:
         due.flags.writeable = False
         object.__setattr__(self, "due", due)
         object.__setattr__(self, "keys", _checked_keys(self.keys, self.duration))
+        object.__setattr__(self, "key_cells", _checked_cells(self.key_cells, self.keys.size, cells))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TimeMap):
             return NotImplemented
-        same = np.array_equal(self.due, other.due) and np.array_equal(self.keys, other.keys)
-        return same and self._key() == other._key()
+        return self._key() == other._key() and all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("due", "keys", "key_cells")
+        )
 
     def __hash__(self) -> int:
         return hash(self._key())
@@ -154,15 +163,22 @@ class TimeMap:
             tuple((start + first, start + end) for first, end in self.startup),
             self.source,
             self.keys,
+            (start + self.key_cells * self.cell_bytes) // cell,
         )
 
-    def key_before(self, time: float) -> float:
-        """Film time of the latest known key frame not after a time; the time if there is none.
+    def key_before(self, time: float) -> tuple[float, float] | None:
+        """With which key frame a player begins that is to show the picture of a time.
 
-        With that frame a player begins that is to show the picture of a time.
+        Returns:
+            The film time at which the latest known key frame not after the time is shown, and the
+            film time, not after that, from which the cell in which it begins is no longer needed
+            (but for the key frame); None if no key frame is known so early.
         """
         place = int(np.searchsorted(self.keys, time, side="right")) - 1
-        return float(self.keys[place]) if place >= 0 else time
+        if place < 0:
+            return None
+        shown = float(self.keys[place])
+        return shown, min(shown, float(self._until[self.key_cells[place]]))
 
     @property
     def bit_rate(self) -> float:
@@ -285,7 +301,12 @@ class TimeMap:
         if self.keys.size:
             keys_ms = np.floor(self.keys * 1000 + 1e-6).astype(np.int64)
             steps = np.diff(keys_ms, prepend=0).astype("<i4")
-            keys = {b"key count": self.keys.size, b"keys": zlib.compress(steps.tobytes(), 9)}
+            cells = np.diff(self.key_cells, prepend=0).astype("<i4")
+            keys = {
+                b"key cells": zlib.compress(cells.tobytes(), 9),
+                b"key count": self.keys.size,
+                b"keys": zlib.compress(steps.tobytes(), 9),
+            }
         return keys | {
             b"cell": self.cell_bytes,
             b"due": zlib.compress(deltas.tobytes(), 9),
@@ -323,18 +344,25 @@ class TimeMap:
             source = source.decode("latin-1")
         if not isinstance(source, str):
             raise UsageError("time map: 'source' is no name")
-        keys = np.empty(0)
+        due = _inflate(fields, b"due", cells) / 1000
+        keys, key_cells = np.empty(0), np.empty(0, dtype=np.int64)
         if b"keys" in fields:
-            keys = _inflate(fields, b"keys", _int(fields, b"key count", MAX_CELLS)) / 1000
+            count = _int(fields, b"key count", MAX_CELLS)
+            keys = _inflate(fields, b"keys", count) / 1000
+            if b"key cells" in fields:
+                key_cells = _inflate(fields, b"key cells", count)
+            else:
+                key_cells = _cells_before(keys, due)
         return cls(
             film_bytes,
             _int(fields, b"duration ms", _MAX_MS) / 1000,
             cell,
-            _inflate(fields, b"due", cells) / 1000,
+            due,
             _ranges(fields, b"index"),
             _ranges(fields, b"startup"),
             source,
             keys,
+            key_cells,
         )
 
 
@@ -346,6 +374,23 @@ def _checked_keys(keys: NDArray[np.float64], duration: float) -> NDArray[np.floa
         raise UsageError("time map: its key frames are in no order")
     keys.flags.writeable = False
     return keys
+
+
+def _checked_cells(key_cells: NDArray[np.int64], keys: int, cells: int) -> NDArray[np.int64]:
+    key_cells = np.array(key_cells, dtype=np.int64)
+    if key_cells.shape != (keys,) or (keys and not 0 <= key_cells.min() <= key_cells.max() < cells):
+        raise UsageError("time map: its key frames begin nowhere in the film")
+    key_cells.flags.writeable = False
+    return key_cells
+
+
+def _cells_before(keys: NDArray[np.float64], due: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Where key frames begin of which only the times of decoding are known: so maps once were.
+
+    A key frame begins behind the last picture of the cell before the one that is due with it.
+    """
+    front = np.maximum.accumulate(due)
+    return np.maximum(np.searchsorted(front, keys, side="left") - 1, 0)
 
 
 def _int(fields: Mapping[Any, Any], key: bytes, most: int) -> int:

@@ -64,7 +64,7 @@ def make_timemap(
     index: Iterable[tuple[int, int]],
     first: Iterable[tuple[int, int]],
     source: str,
-    keys: Sequence[float] = (),
+    keys: Sequence[tuple[float, int]] = (),
 ) -> TimeMap:
     """The time map of a film whose packets are known.
 
@@ -75,7 +75,7 @@ def make_timemap(
         index: byte ranges [start, end) of header and index.
         first: byte ranges [start, end) of the first packets to be shown.
         source: the container's name.
-        keys: film times of key frames, in any order.
+        keys: film time at which each key frame is shown, and its first byte; in any order.
 
     Raises:
         UsageError: the parts do not fit together.
@@ -97,6 +97,7 @@ def make_timemap(
     merged = merge_ranges(index)
     for low_byte, high_byte in merged:
         due[low_byte // cell : -(-high_byte // cell)] = 0.0
+    shown, begins = _thinned(keys, duration)
     return TimeMap(
         film_bytes,
         duration,
@@ -105,12 +106,18 @@ def make_timemap(
         merged,
         merge_ranges((*merged, *first)),
         source,
-        _thinned(keys, duration),
+        shown,
+        np.clip(begins, 0, film_bytes - 1) // cell,
     )
 
 
-def _thinned(keys: Sequence[float], duration: float) -> NDArray[np.float64]:
-    """Key frames in order, and no more of them than a map holds."""
-    times = np.unique(np.maximum(np.asarray(keys, dtype=np.float64), 0.0))
-    times = times[times <= duration]
-    return times[:: max(1, -(-times.size // MAX_CELLS))]
+def _thinned(
+    keys: Sequence[tuple[float, int]], duration: float
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Key frames in order: times and places; and no more of them than a map holds."""
+    times, nth = np.unique(np.array([max(time, 0.0) for time, _ in keys]), return_index=True)
+    begins = np.array([at for _, at in keys], dtype=np.int64)[nth]
+    inside = times <= duration
+    times, begins = times[inside], begins[inside]
+    step = max(1, -(-times.size // MAX_CELLS))
+    return times[::step], begins[::step]

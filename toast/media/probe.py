@@ -174,7 +174,7 @@ class _Reading:
         self._origin = (container.start_time or 0) / 1e6  # film time 0 on the container's clock
         self._frames: int | None = None
         self._last = 0.0
-        self._keys: list[float] = []
+        self._keys: list[tuple[float, int]] = []  # when shown, first byte
         pictures = [
             stream
             for stream in container.streams.video
@@ -250,14 +250,20 @@ class _Reading:
         return None, list(self._mp4.index) if self._mp4 else [], [], "constant"
 
     def _from_entries(self) -> tuple[list[tuple[int, int, float]], list[tuple[int, int]]]:
-        """Every sample as MP4's sample tables give it; the times are those of decoding."""
+        """Every sample as MP4's sample tables give it.
+
+        The times are those of decoding. Key frames are shown later by as much as the first of them:
+        FFmpeg's players, too, find the key frame of a time by that. (In open groups of pictures
+        the later ones are shown a few pictures later still; their players begin with them early.)
+        """
         rows: list[tuple[int, int, float]] = []
         first: list[tuple[int, int]] = []
         if not len(self._video.index_entries):
             return rows, first
         tick = float(self._video.time_base or 0)
+        delay = self._delay()
         self._keys = [
-            entry.timestamp * tick - self._origin
+            ((entry.timestamp + delay) * tick - self._origin, entry.pos)
             for entry in self._video.index_entries
             if entry.is_keyframe
         ]
@@ -277,6 +283,13 @@ class _Reading:
             rows += entries
         return rows, first
 
+    def _delay(self) -> int:
+        """How long after it is decoded the first picture is shown, in ticks of its track."""
+        for packet in self._container.demux(self._video):
+            if packet.size and packet.pts is not None and packet.dts is not None:
+                return max(0, packet.pts - packet.dts)
+        return 0
+
     def _from_demux(
         self,
     ) -> tuple[list[tuple[int, int, float]], list[tuple[int, int]], int]:
@@ -294,7 +307,7 @@ class _Reading:
             )
             shown.setdefault(packet.stream_index, []).append(time)
             if packet.is_keyframe and packet.stream_index == self._video.index:
-                self._keys.append(time)
+                self._keys.append((time, packet.pos))
         if self._video.index not in places:
             return [], [], 0
         self._frames = len(places[self._video.index])
@@ -332,7 +345,7 @@ class _Reading:
         # Several tracks, and several frames of one cluster, have entries of their own.
         places, nth = np.unique(places, return_index=True)
         times = need_times(np.minimum.reduceat(times, nth).tolist())
-        self._keys = times.tolist()
+        self._keys = list(zip(times.tolist(), places.tolist(), strict=True))
         cell = cell_bytes_for(self._size)
         starts = np.arange(self._matroska.first_cluster // cell, -(-self._size // cell)) * cell
         before = np.searchsorted(places, starts, side="right") - 1

@@ -1,5 +1,6 @@
 """Ranges of the film from the VoD server, with an estimate of how long the next one will take."""
 
+import errno
 import re
 from collections import deque
 from collections.abc import Callable
@@ -7,13 +8,15 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from toast.origin.errors import OriginError
+from toast.origin.errors import OriginBusyError, OriginError
+from toast.origin.lanes import Lanes
 from toast.policy.handover import OriginEstimate
 
 __all__ = ["Fetched", "OriginClient", "OriginSettings", "Received"]
 
 Received = Callable[[int, bytes], None]
 
+_BUSY = 503
 _CONTENT_RANGE = re.compile(r"^bytes (\d{1,18})-(\d{1,18})/(\d{1,18})$")
 
 
@@ -77,6 +80,7 @@ class OriginClient:
         self._rates: deque[float] = deque(maxlen=20)
         self._failures = 0
         self._retry_at = 0.0
+        self._lanes = Lanes(clock)
         self.last_error: str | None = None
         self.received_bytes = 0
 
@@ -104,6 +108,9 @@ class OriginClient:
     async def fetch(self, start: int, end: int, received: Received | None = None) -> Fetched:
         """Bytes [start, end) of the film.
 
+        A server that is answering others and turns this one away (503) is asked again when one of
+        the others is through: see `toast.policy.crowding`.
+
         Args:
             start: first byte.
             end: byte after the last one.
@@ -115,15 +122,30 @@ class OriginClient:
         """
         if not self._urls:
             raise OriginError("no VoD server is known for this film: give one with --origin")
+        while (fetched := await self._try(start, end, received)) is None:
+            pass
+        return fetched
+
+    async def _try(self, start: int, end: int, received: Received | None) -> Fetched | None:
+        """Ask once, when there is room; None if the server has too much to do just now."""
+        await self._lanes.enter()
         nth = self._current
         url = self._urls[nth % len(self._urls)]
         try:
             fetched = await self._fetch(url, start, end, received)
+        except OriginBusyError as error:
+            # Where the film lies elsewhere as well, that one may have time.
+            alone = len(self._urls) == 1 or self._lanes.is_answering
+            if alone and await self._lanes.refused():
+                return None
+            raise self._failed(nth, str(error)) from error
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             reason = str(error) or type(error).__name__
             raise self._failed(nth, f"VoD server {url} cannot be reached: {reason}") from error
         except OriginError as error:
             raise self._failed(nth, str(error)) from error
+        finally:
+            self._lanes.leave()
         self._failures = 0
         self.last_error = None
         return fetched
@@ -154,15 +176,28 @@ class OriginClient:
             total=None, connect=settings.connect_seconds, sock_read=settings.silence_seconds
         )
         headers = {"Range": f"bytes={start}-{end - 1}", "Accept-Encoding": "identity"}
-        async with self._http.get(
-            url, headers=headers, timeout=timeout, allow_redirects=True, max_redirects=3
-        ) as answer:
+        try:
+            answer = await self._http.get(
+                url, headers=headers, timeout=timeout, allow_redirects=True, max_redirects=3
+            )
+        except (aiohttp.ClientError, OSError) as error:
+            if _hung_up(error) and self._lanes.is_answering:
+                # It hung up before our request was there: what it said is lost on the way.
+                raise OriginBusyError(
+                    f"VoD server {url} hangs up on one connection more"
+                ) from error
+            raise
+        async with answer:
             head = sum(len(name) + len(value) + 4 for name, value in answer.raw_headers)
             head += len(f"HTTP/1.1 {answer.status} {answer.reason}") + 4
             self.received_bytes += head
             self._check(url, answer, start, end)
             answered_at = self._clock()
-            data = await self._read(answer, start, end, received)
+            self._lanes.answer_begins()
+            try:
+                data = await self._read(answer, start, end, received)
+            finally:
+                self._lanes.answer_ends()
         if len(data) != end - start:
             raise OriginError(f"VoD server {url} broke off after {len(data)} bytes")
         took = self._clock() - answered_at
@@ -175,6 +210,8 @@ class OriginClient:
         whole = start == 0 and end == self._film_bytes
         if answer.status == 200 and whole:
             return
+        if answer.status == _BUSY:
+            raise OriginBusyError(f"VoD server {url} has too many connections ({_BUSY})")
         if answer.status != 206:
             # A 200 for a part would be the whole film: leaving the block closes the connection.
             answer.close()
@@ -201,3 +238,10 @@ class OriginClient:
             if received is not None:
                 received(at, chunk)
         return bytes(data)
+
+
+def _hung_up(error: Exception) -> bool:
+    """Whether a connection was made, and closed before there was an answer."""
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return True
+    return isinstance(error, OSError) and error.errno in {errno.ECONNRESET, errno.EPIPE}

@@ -2,8 +2,12 @@
 
 from toast.common.errors import ToastError
 
-__all__ = ["OriginError"]
+__all__ = ["OriginBusyError", "OriginError"]
 
 
 class OriginError(ToastError):
     """The VoD server is unreachable, refuses, or sends something else than was asked for."""
+
+
+class OriginBusyError(OriginError):
+    """The VoD server has too many connections already."""

@@ -162,9 +162,8 @@ class Prospects:
         proven = self.live & ~unproven
         self.rate = float(uplinks.rates[proven].sum()) if proven.any() else None
         self._rates = np.where(self.live, rates, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            drain = uplinks.queued_bytes / self._rates
-        self._drain = np.where(self.live, drain, np.inf)
+        self._drain = np.full(rates.size, np.inf)
+        np.divide(uplinks.queued_bytes, rates, out=self._drain, where=self.live)
 
     def is_stuck(self, asked_of: NDArray[np.intp]) -> bool:
         """Whether any block is on its way from somebody who is not counted on.
@@ -200,14 +199,21 @@ class Prospects:
             pieces: intp[k], first those that are due first.
             sizes: float64[k], bytes of each that have not been asked for.
         """
-        free_at = self._drain.copy()
-        having = self._uplinks.has[:, pieces] & self.live[:, None]
+        free_at, rates = self._drain.tolist(), self._rates.tolist()
+        having = (self._uplinks.has[:, pieces] & self.live[:, None]).T
         soonest = np.full(pieces.size, np.inf)
         for place, size in enumerate(sizes.tolist()):
-            who = np.flatnonzero(having[:, place])
-            if who.size:
-                soonest[place] = done = _done_together(free_at[who], self._rates[who], size)
-                free_at[who] = np.maximum(free_at[who], done)
+            who = having[place].nonzero()[0].tolist()
+            if len(who) == 1:
+                done = free_at[who[0]] + size / rates[who[0]]
+            elif who:
+                begins = np.array([free_at[n] for n in who])
+                done = _done_together(begins, np.array([rates[n] for n in who]), size)
+            else:
+                continue
+            soonest[place] = done
+            for n in who:
+                free_at[n] = max(free_at[n], done)
         return soonest
 
 
@@ -219,8 +225,6 @@ def _done_together(free_at: NDArray[np.float64], rates: NDArray[np.float64], siz
         rates: float64[n], bytes/second of each.
         size: bytes in all.
     """
-    if free_at.size == 1:
-        return float(free_at[0] + size / rates[0])
     order = np.argsort(free_at)
     begins, together = free_at[order], np.cumsum(rates[order])
     sent = np.concatenate(([0.0], np.cumsum(np.diff(begins) * together[:-1])))

@@ -41,6 +41,7 @@ class GiveUp:
         self.settings = settings
         self.given_up: NDArray[np.bool_] = np.zeros(pieces, dtype=np.bool_)
         self._since: NDArray[np.float64] = np.full(pieces, np.inf)
+        self._doubting = False
 
     def update(
         self,
@@ -70,10 +71,16 @@ class GiveUp:
             now: the time, seconds.
             doubted: bool[P], pieces that no neighbour seems to be able to bring in time.
         """
+        doubting = bool(doubted.any())
+        if not (doubting or self._doubting):
+            return doubted
+        self._doubting = doubting
         self._since = np.where(doubted, np.minimum(self._since, now), np.inf)
         return self._since <= now - self.settings.doubt_seconds
 
     def next_belief_in(self, now: float) -> float:
         """Seconds until a doubt has lasted; +inf if there is none that has not."""
+        if not self._doubting:
+            return math.inf
         until = self._since + self.settings.doubt_seconds - now
         return float(until[until > 0].min(initial=math.inf))

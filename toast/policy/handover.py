@@ -30,7 +30,7 @@ __all__ = [
     "next_order_in",
 ]
 
-_FEW = 32
+_NEAR_SECONDS = 20.0
 
 Blocks = Callable[[int], NDArray[np.bool_]]
 """For a piece, bool[B]: something about its blocks."""
@@ -191,6 +191,9 @@ def due_orders(  # noqa: PLR0917 - the contract of the rooms: callers may pass t
         longest = fixed + (before + geometry.piece_bytes) / rate
         if under_way + len(orders) >= room or slack > max(longest, terms.ahead_seconds):
             break
+        hopeless = _is_hopeless(view, terms, piece)
+        if slack > longest and not hopeless and left >= geometry.piece_bytes:
+            continue  # however much is missing of it
         missing = missing_blocks(piece)
         size = missing_bytes(geometry, piece, missing)
         if not size:
@@ -198,19 +201,24 @@ def due_orders(  # noqa: PLR0917 - the contract of the rooms: callers may pass t
         if size > left:
             break
         needed = fixed + (before + size) / rate
-        reason = None
-        if waited_for:
-            reason = terms.waiting
-        elif _is_hopeless(view, terms, piece) and slack <= max(needed, terms.ahead_seconds):
-            reason = Reason.NO_SOURCE
-        elif slack <= needed:
-            reason = Reason.URGENT
+        reason = _reason(terms, slack, needed, waited_for=waited_for, hopeless=hopeless)
         if reason is not None:
             first = terms.first_blocks(piece) if waited_for and terms.first_blocks else None
             orders.append(make_order(piece, missing, reason, slack, first))
             before += size
             left -= size
     return orders
+
+
+def _reason(
+    terms: Terms, slack: float, needed: float, *, waited_for: bool, hopeless: bool
+) -> Reason | None:
+    """Why a piece is ordered now, if it is."""
+    if waited_for:
+        return terms.waiting
+    if hopeless and slack <= max(needed, terms.ahead_seconds):
+        return Reason.NO_SOURCE
+    return Reason.URGENT if slack <= needed else None
 
 
 def next_order_in(  # noqa: PLR0917 - as `due_orders`
@@ -233,19 +241,22 @@ def next_order_in(  # noqa: PLR0917 - as `due_orders`
         return math.inf  # the arrival of one of them comes first
     blocks = missing_blocks or (lambda piece: np.ones(geometry.blocks_in(piece), dtype=np.bool_))
     fixed, rate, before = _way(view, blocks, geometry, estimate, settings)
-    longest = max(terms.ahead_seconds, fixed + (before + geometry.piece_bytes) / rate)
-    longest = min(longest, terms.most_ahead_seconds)
+    whole = fixed + (before + geometry.piece_bytes) / rate
+    longest = min(max(terms.ahead_seconds, whole), terms.most_ahead_seconds)
     soonest = math.inf
     for piece, slack in _by_slack(view):
         if slack - longest > soonest:
             break
+        hopeless = _is_hopeless(view, terms, piece)
+        if slack - whole >= soonest and not hopeless and terms.bytes_left >= geometry.piece_bytes:
+            continue  # it comes after another one, however much is missing of it
         size = missing_bytes(geometry, piece, blocks(piece))
         if not size:
             continue
         if size > terms.bytes_left:
             break
         needed = fixed + (before + size) / rate
-        if _is_hopeless(view, terms, piece):
+        if hopeless:
             needed = max(needed, terms.ahead_seconds)
         soonest = min(soonest, slack - min(needed, terms.most_ahead_seconds))
     return max(soonest, 0.0 if missing_blocks else 0.02)
@@ -268,7 +279,7 @@ def missing_bytes(geometry: Geometry, piece: int, missing: NDArray[np.bool_]) ->
 
 
 def _ranges(blocks: NDArray[np.bool_]) -> tuple[tuple[int, int], ...]:
-    edges = np.flatnonzero(np.diff(blocks.astype(np.int8), prepend=0, append=0)).tolist()
+    edges = (np.diff(blocks.astype(np.int8), prepend=0, append=0)).nonzero()[0].tolist()
     return tuple(zip(edges[0::2], edges[1::2], strict=True))
 
 
@@ -286,7 +297,7 @@ def _way(
     settings: HandOverSettings,
 ) -> tuple[float, float, int]:
     """Seconds that any order takes, bytes/second, and bytes ordered earlier that come first."""
-    closed = np.flatnonzero(view.closed & view.missing).tolist()
+    closed = (view.closed & view.missing).nonzero()[0].tolist()
     before = sum(missing_bytes(geometry, piece, missing_blocks(piece)) for piece in closed)
     fixed = estimate.rtt_seconds + settings.verification_seconds + settings.margin_seconds
     return fixed, max(estimate.rate, 1.0), before
@@ -297,19 +308,19 @@ def _by_slack(view: SwarmView, most: float = math.inf) -> Iterator[tuple[int, fl
 
     What is behind the playhead is not among them, nor what has more than so much slack.
     """
-    wanted = np.flatnonzero(view.missing & ~view.closed & (view.slack <= most))
+    open_ones = view.missing & ~view.closed
+    near = min(most, _NEAR_SECONDS)  # hardly ever does anyone look further: these first
+    yield from _sorted_by_slack(view, open_ones & (view.slack <= near))
+    if near < most:
+        further = open_ones & (view.slack > near) & (view.slack <= most) & (view.slack < math.inf)
+        yield from _sorted_by_slack(view, further)
+
+
+def _sorted_by_slack(view: SwarmView, pieces: NDArray[np.bool_]) -> Iterator[tuple[int, float]]:
+    wanted = pieces.nonzero()[0]
     slack = view.slack[wanted]
-    if wanted.size > _FEW:  # hardly ever does anyone look further: sort these first
-        near = slack <= np.partition(slack, _FEW)[_FEW]
-        parts = ((wanted[near], slack[near]), (wanted[~near], slack[~near]))
-    else:
-        parts = ((wanted, slack), (wanted[:0], slack[:0]))
-    for pieces, times in parts:
-        order = np.argsort(times, kind="stable")
-        for piece, left in zip(pieces[order].tolist(), times[order].tolist(), strict=True):
-            if left == math.inf:
-                return
-            yield piece, left
+    order = slack.argsort(kind="stable")
+    return zip(wanted[order].tolist(), slack[order].tolist(), strict=True)
 
 
 def _is_hopeless(view: SwarmView, terms: Terms, piece: int) -> bool:

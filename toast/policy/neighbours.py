@@ -63,8 +63,10 @@ class NeighbourSettings:
 
     ahead: int = 1
     """Viewers just ahead of us. One is a chain: the most economical, and brittle."""
-    complete: int = 0
+    complete: int = 2
     """Viewers besides who have the whole film: theirs are uplinks that nobody ahead needs."""
+    near_enough_share: float = 0.6
+    """Of the lead looked for, at which a neighbour who sends still counts as far enough ahead."""
     useful_rate: float = 1.0
     """Bytes/second of film lately received above which a neighbour is not left for another."""
 
@@ -160,8 +162,9 @@ class Ahead:
     4. those of whom nothing is known (stock clients);
     5. the operator's seed, only where there is no viewer at all to take from.
 
-    A neighbour who sends is not left for a better one. Whoever watches behind us is never left:
-    it is there to take from us.
+    A neighbour who is far enough ahead and sends is not left for a better one; who is too close is,
+    as soon as the better one sends. Whoever watches behind us is never left: it is there to take
+    from us.
 
     Args:
         settings: how many; or give its fields as keywords.
@@ -192,7 +195,7 @@ class Ahead:
 
         def keep_first(key: float, someone: Candidate, nth: int) -> tuple[bool, bool, float, int]:
             held = someone.address in connected
-            return (not (held and sends(someone)), key < 0, abs(key), 0 if held else tie[nth] + 1)
+            return (key < 0, not (held and sends(someone)), abs(key), 0 if held else tie[nth] + 1)
 
         ahead, done, unknown, seeds = [], [], [], []
         for nth, someone in enumerate(candidates):
@@ -203,7 +206,10 @@ class Ahead:
                 done.append((keep_first(0, someone, nth), someone))
             elif lead > 0:
                 # Far enough ahead: closest first. Not far enough (negative): farthest first.
-                key = lead if lead >= need_seconds else lead - need_seconds
+                # Positions are known to half a second: who sends is not left for so little.
+                sending = someone.address in connected and sends(someone)
+                least = need_seconds * (settings.near_enough_share if sending else 1.0)
+                key = lead if lead >= least else lead - need_seconds
                 ahead.append((keep_first(key, someone, nth), someone))
             elif someone.position is None:
                 unknown.append((keep_first(0, someone, nth), someone))
@@ -222,11 +228,11 @@ class Ahead:
         leave = [
             someone.address
             for group in (ahead, done, unknown, seeds)
-            for _, someone in reversed(group)
+            for key, someone in reversed(group)
             if someone.address in connected
             and someone.address not in wanted
-            # The seed keeps us going until a viewer does.
-            and (fed if someone.operator else not sends(someone))
+            # The seed, and who is too close, keep us going until a better one does.
+            and (fed if someone.operator or key[0] else not sends(someone))
         ]
         connect = tuple(c.address for c in chosen if c.address not in connected)
         return Choice(connect, tuple(leave))

@@ -23,7 +23,7 @@ from toast.policy.errors import PolicyError
 
 __all__ = ["Playhead", "State"]
 
-_TAIL_SECONDS = 0.002  # times in a .torrent are whole milliseconds
+_ROUNDING_SECONDS = 0.002  # times in a .torrent are whole milliseconds
 
 
 class State(Enum):
@@ -78,7 +78,7 @@ class Playhead:
         self._position = 0.0
         self._at = opened_at
         self._waiting_since = opened_at  # of the present start, seek or stall
-        self._tail = 0.0
+        self._tail = 0.0  # so much film before the position is needed too
         self._stalled_at = -1.0  # film time of the latest stall
         self._stall_seconds = 0.0  # of the stalls that are over
 
@@ -150,6 +150,11 @@ class Playhead:
             self._note_early(self._early)
             self._settle()
 
+    def lacks(self, time: float) -> bool:
+        """Whether something is missing that is needed at a film time."""
+        needed = (self._due <= time) & (self._until > time)
+        return bool((needed & ~self._have).any())
+
     def pause(self, now: float) -> None:
         """Halt until `resume`. A start or a seek still waits for its pieces first."""
         self._advance(now)
@@ -173,7 +178,8 @@ class Playhead:
         Args:
             now: the time.
             time: film time in seconds.
-            from_key: whether to begin with the key frame before it, as far as one is known.
+            from_key: whether to begin with the key frame before it, as far as one is known: what
+                is awaited begins with the cell in which that frame begins.
 
         Raises:
             PolicyError: the time is no number.
@@ -186,10 +192,13 @@ class Playhead:
         if self._state is not State.STARTING or self.start_seconds is not None:
             self._waiting_since = self._at
         self._state = State.STARTING
-        key = self._timemap.key_before(time) if from_key else time
-        # A key frame begins in the cell of the picture before it, and that cell ends at its time.
-        self._tail = _TAIL_SECONDS if key != time else 0.0
-        self._position = min(max(key, 0.0), self._duration)
+        key = self._timemap.key_before(time) if from_key else None
+        self._tail = 0.0
+        if key is not None:
+            time, until = key
+            # A key frame is decoded before it is shown, and begins behind the picture before it.
+            self._tail = time - until + _ROUNDING_SECONDS
+        self._position = min(max(time, 0.0), self._duration)
         self._stalled_at = -1.0
         self._note_early(self._early)
         self._settle()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from toast.common.geometry import BLOCK_BYTES, Geometry
 from toast.policy.budget import Allowance, OriginBudget
-from toast.policy.buffer import Buffer, BufferDecision, Stock
+from toast.policy.buffer import Buffer, Stock, Unlimited
 from toast.policy.estimate import AskedOf, EstimateSettings, Prospects, Uplinks
 from toast.policy.giveup import GiveUp, GiveUpSettings
 from toast.policy.handover import (
@@ -27,8 +27,10 @@ from toast.policy.handover import (
     missing_bytes,
     next_order_in,
 )
+from toast.policy.lead import Lead, LeadSettings
 from toast.policy.lookahead import HorizonRule, PeerRate
 from toast.policy.pickers import Picker, make_plan
+from toast.policy.pickers.base import rank_best
 from toast.policy.view import Plan, SwarmView
 
 __all__ = ["Decision", "Facts", "ViewingPolicy", "ViewingSettings"]
@@ -48,6 +50,8 @@ class ViewingSettings:
     """What is expected of neighbours."""
     give_up: GiveUpSettings = field(default_factory=GiveUpSettings)
     """When a piece is no longer asked of them."""
+    lead: LeadSettings = field(default_factory=LeadSettings)
+    """How far ahead of us whoever feeds us should watch."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -112,6 +116,7 @@ class Decision:
         window: how many pieces the plan puts at its top, beyond those under way.
         orders: what to fetch from the server, first things first.
         wait_seconds: how long this holds if nothing happens.
+        order_seconds: until something more must be ordered if nothing happens.
         refused: pieces that the server had to supply now, were its budget not spent.
         eject: intp[n], pieces to delete before anything is asked for.
     """
@@ -122,6 +127,7 @@ class Decision:
     window: int
     orders: list[Order]
     wait_seconds: float
+    order_seconds: float = math.inf
     refused: frozenset[int] = frozenset()
     eject: NDArray[np.intp] = field(default_factory=lambda: _NOTHING)
 
@@ -174,12 +180,14 @@ class ViewingPolicy:
         self._peer_rate = PeerRate()
         self._rate: float | None = None
         self._give_up = GiveUp(geometry.pieces, settings.give_up)
+        near = self._piece_seconds + settings.hand_over.margin_seconds
+        self._lead = Lead(near, self._piece_seconds, settings.lead)
         self._plan = Plan(_NOTHING, _NOTHING)
 
     @property
     def need_seconds(self) -> float:
         """How far ahead of us someone must watch to have in time what we will need."""
-        return self._piece_seconds + self._settings.hand_over.margin_seconds
+        return self._lead.seconds
 
     def decide(
         self,
@@ -197,9 +205,7 @@ class ViewingPolicy:
             asked_of: of a piece in flight, whom each block was asked of; None if nobody knows.
             first_blocks: bool[B] of a piece: its blocks that a waiting picture needs.
         """
-        room = self._room(facts)
-        # What there is no room for is not wanted: neither of peers nor of the server.
-        facts = replace(facts, have=facts.have | ~room.admit)
+        eject, have = self._room(facts)
         allowance = Allowance() if self._budget is None else self._budget.allowance(facts.now)
         # A server that may not be asked for a piece is as good as away: peers are asked for all.
         supplied = facts.origin.up and allowance.bytes_left >= self._geometry.piece_bytes
@@ -207,13 +213,17 @@ class ViewingPolicy:
         if facts.uplinks is not None:
             prospects = Prospects(facts.uplinks, self._film_rate, self._settings.estimate)
         self._note_rate(facts, prospects)
-        view = self._view(facts, supplied)
+        view = self._view(facts, have, supplied)
         terms = self._terms(facts, allowance, first_blocks)
         if prospects is not None:
             doubted = self._doubted(view, terms, prospects, missing_blocks, asked_of)
-            terms = replace(terms, hopeless=self._give_up.believed(facts.now, doubted))
+            believed = self._give_up.believed(facts.now, doubted)
+            if believed.any():
+                terms = replace(terms, hopeless=believed)
         late, wait = self._late(facts, view, terms, prospects, missing_blocks)
         self._give_up.update(view.slack, view.missing, late, view.horizon)
+        starving = self._is_starving(facts, view)
+        self._lead.observe(facts.now, starving=starving, horizon=view.horizon)
         asked = replace(view, closed=view.closed | self._give_up.given_up)
         window = self._window()
         self._plan = make_plan(
@@ -224,18 +234,22 @@ class ViewingPolicy:
         wait = min(wait, next_order, self._give_up.next_belief_in(facts.now))
         if allowance.wait_seconds > 0:
             wait = min(wait, allowance.wait_seconds)
-        return Decision(asked, self._plan, coming, window, orders, wait, refused, room.eject)
+        return Decision(asked, self._plan, coming, window, orders, wait, next_order, refused, eject)
 
-    def _room(self, facts: Facts) -> BufferDecision:
-        """What is to be deleted, and what there is room for then."""
+    def _room(self, facts: Facts) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """What is to be deleted, and what is not wanted: it is here, or there is no room for it."""
+        if isinstance(self._buffer, Unlimited):
+            return _NOTHING, facts.have
         passed = np.zeros_like(facts.slack) if facts.passed is None else facts.passed
         coming = (facts.in_flight | facts.closed) & ~facts.have
         held = facts.have & self._stored
         stock = Stock(facts.slack, passed, held, coming, facts.closed & coming, facts.availability)
-        return self._buffer.decide(stock)
+        room = self._buffer.decide(stock)
+        # What there is no room for is not wanted: neither of peers nor of the server.
+        return room.eject, facts.have | ~room.admit
 
-    def _view(self, facts: Facts, supplied: bool) -> SwarmView:
-        missing = ~facts.have
+    def _view(self, facts: Facts, have: NDArray[np.bool_], supplied: bool) -> SwarmView:
+        missing = ~have
         due = np.where(missing, facts.slack, np.inf)
         return SwarmView(
             slack=facts.slack,
@@ -268,6 +282,15 @@ class ViewingPolicy:
             hand_over_seconds=self._hand_over_seconds(facts, self._geometry.piece_bytes),
         )
 
+    @staticmethod
+    def _is_starving(facts: Facts, view: SwarmView) -> bool:
+        """Whether neighbours are there, asked for nothing, and pieces are left to the server."""
+        if facts.paused or facts.starting or facts.queued_bytes:
+            return False
+        alone = facts.uplinks is not None and not facts.uplinks.rates.size
+        left = view.missing & (view.slack > 0) & (view.slack < view.horizon)
+        return not alone and bool(left.any())
+
     def _hand_over_seconds(self, facts: Facts, size: float) -> float:
         """What the server needs to supply so many bytes in time."""
         settings = self._settings.hand_over
@@ -282,8 +305,13 @@ class ViewingPolicy:
     def _coming(self, view: SwarmView, window: int) -> NDArray[np.intp]:
         """What the picker would want next of the pieces that no neighbour has yet."""
         nobody = view.availability == 0
-        hoped = replace(view, missing=view.missing & nobody, availability=nobody.astype(np.int32))
-        return self._picker.rank(hoped, self._rng)[:window]
+        hoped = view.needed & nobody
+        if not hoped.any():
+            return _NOTHING
+        ones = nobody.astype(np.int32)
+        return rank_best(
+            self._picker, replace(view, missing=hoped, availability=ones), self._rng, window
+        )[:window]
 
     def _terms(self, facts: Facts, allowance: Allowance, first_blocks: Blocks | None) -> Terms:
         """On what terms the server may be asked now."""
@@ -314,13 +342,13 @@ class ViewingPolicy:
         """bool[P]: what some neighbour has and none seems to be able to bring in time."""
         doubted = np.zeros(self._geometry.pieces, dtype=np.bool_)
         soon = view.missing & ~view.closed & (view.slack <= terms.ahead_seconds)
-        pieces = np.flatnonzero(soon & ((view.availability > 0) | view.in_flight))
+        pieces = (soon & ((view.availability > 0) | view.in_flight)).nonzero()[0]
         if not pieces.size:
             return doubted
         pieces = pieces[np.argsort(view.slack[pieces], kind="stable")]
         sizes = np.full(pieces.size, float(self._geometry.piece_bytes))
         stuck = np.zeros(pieces.size, dtype=np.bool_)
-        for place in np.flatnonzero(view.in_flight[pieces]).tolist():
+        for place in view.in_flight[pieces].nonzero()[0].tolist():
             piece = int(pieces[place])
             missing = missing_blocks(piece)
             if asked_of is not None:
@@ -354,7 +382,7 @@ class ViewingPolicy:
         if terms.hopeless is not None:
             late |= terms.hopeless
         begun = view.missing & view.in_flight & ~view.closed & (view.slack < view.horizon)
-        pieces = np.flatnonzero(begun)
+        pieces = begun.nonzero()[0]
         if not pieces.size:
             return late, math.inf
         safety = self._settings.estimate.safety_factor
@@ -377,15 +405,18 @@ class ViewingPolicy:
             for order in orders:
                 self._budget.spend(facts.now, _ordered_bytes(geometry, order))
             left -= sum(_ordered_bytes(geometry, order) for order in orders)
-        closed = facts.closed.copy()
-        closed[[order.piece for order in orders]] = True
-        after = replace(view, closed=closed)
+        after = view
+        if orders:
+            closed = facts.closed.copy()
+            closed[[order.piece for order in orders]] = True
+            after = replace(view, closed=closed)
         refused: frozenset[int] = frozenset()
         if left < geometry.piece_bytes:
             plenty = replace(terms, bytes_left=math.inf)
             unmet = due_orders(after, missing_blocks, geometry, facts.origin, settings, plenty)
             refused = frozenset(order.piece for order in unmet)
-        terms = replace(terms, bytes_left=left)
+        if left != terms.bytes_left:
+            terms = replace(terms, bytes_left=left)
         wait = next_order_in(after, geometry, facts.origin, settings, terms, missing_blocks)
         return orders, refused, wait
 

@@ -60,12 +60,14 @@ class Snapshot:
         availability: int32[pieces], how many of them have each piece.
         in_flight: bool[pieces], some block requested or received, piece not verified.
         asked: for each piece that is begun: of whom each block is asked; None where of nobody.
+        missing: for the same pieces: bool[blocks], which blocks have not been received.
     """
 
     neighbours: tuple[Neighbour, ...]
     availability: NDArray[np.int32]
     in_flight: NDArray[np.bool_]
     asked: Mapping[int, Sequence[Address | None]] = field(default_factory=dict)
+    missing: Mapping[int, NDArray[np.bool_]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Counters:
     """Bytes since the film was added; `sent` and `received` include the protocol.
 
     `rejoins`: how often the film was left and joined again at once, to tell what was ejected;
-    `banned`: peers that were banned for wrong data.
+    `banned`: peers that are not spoken with because of wrong data.
     """
 
     sent: int = 0

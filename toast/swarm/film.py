@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toast.common.geometry import Geometry
+from toast.policy.suspicion import Suspicion
 from toast.policy.view import Plan, SwarmView
 from toast.swarm.acquaintances import Acquaintances
 from toast.swarm.errors import SwarmError
@@ -31,7 +32,7 @@ __all__ = ["FilmSwarm"]
 _REQUESTED, _FINISHED = 1, 3
 _FLAGS = lt.torrent_flags
 _HUNG_UP_ERRORS = frozenset({2, 104})  # asio's end of file, connection reset
-_PEER_BANNED = 91  # libtorrent's error: its blocks were compared with the right ones
+_PEER_BANNED = 91  # libtorrent's error, when it finds out a liar by comparing blocks
 
 
 class FilmSwarm:
@@ -81,7 +82,9 @@ class FilmSwarm:
         self._started = False
         self._peers = Acquaintances()
         self._udp_trackers: list[str] = []
-        self._banned: list[Address] = []
+        self._convicted: dict[Address, None] = {}
+        self._suspicion = Suspicion()
+        self._now = 0.0
         self._checked = False
         self._too_early: list[tuple[int, bytes]] = []
         self._reads: list[int] = []
@@ -105,7 +108,7 @@ class FilmSwarm:
         params.have_pieces = self._held.tolist()
         params.verified_pieces = params.have_pieces
         params.unfinished_pieces = unfinished
-        params.banned_peers = self._banned
+        params.banned_peers = list(self.banned)
         # Paused until the first neighbours are known: resuming connects to them at once, while a
         # running torrent opens connections once a second.
         params.flags = (
@@ -118,7 +121,9 @@ class FilmSwarm:
         if self._sequential:
             params.flags |= _FLAGS.sequential_download
         if not (self._metainfo.discoverable and self._session.discover()):
-            params.flags |= _FLAGS.disable_dht | _FLAGS.disable_lsd | _FLAGS.disable_pex
+            params.flags |= _FLAGS.disable_dht | _FLAGS.disable_lsd
+            if not self._session.settings.peer_exchange:
+                params.flags |= _FLAGS.disable_pex
         params.trackers = self._udp_trackers
         params.url_seeds = []  # when to use the server is our decision, never libtorrent's
         params.piece_priorities = self._steering.priorities.tolist()
@@ -147,8 +152,13 @@ class FilmSwarm:
 
     @property
     def banned(self) -> frozenset[Address]:
-        """Peers that libtorrent speaks with no more, for this film."""
-        return frozenset(self._banned)
+        """Peers that libtorrent does not speak with for this film: on proof, or for a while."""
+        return self._suspicion.out | self._convicted.keys()
+
+    @property
+    def suspected(self) -> frozenset[Address]:
+        """Peers that it once did not speak with, and of which nothing is proven."""
+        return self._suspicion.suspected
 
     @property
     def banned_hosts(self) -> frozenset[str]:
@@ -183,7 +193,8 @@ class FilmSwarm:
             if not self._held[piece]:
                 self._delete(piece)
         self._deleted.clear()
-        self._peers.now = now
+        self._now = self._peers.now = now
+        self._pardon()
         if self._truth.is_settled(now):
             self._returning = ()
         if self._truth.is_due(now) or (
@@ -191,6 +202,13 @@ class FilmSwarm:
         ):
             self._rejoin()
             self._truth.told(now)
+
+    def _pardon(self) -> None:
+        """Speak again with those of whom nothing was proven."""
+        for address in self._suspicion.pardoned(self._now):
+            if address[0] not in self.banned_hosts:
+                self._session.hang_up(address[0])  # with that libtorrent forgets what it counted
+                self.connect(address)
 
     def _delete(self, piece: int) -> None:
         try:
@@ -251,6 +269,7 @@ class FilmSwarm:
 
         Only the missing blocks need real bytes. Ends in `piece_verified` or `piece_failed`.
         """
+        self._suspicion.asked(piece, None)
         if self.ejected[piece]:
             self._truth.must_be_told = True  # until then it would drop it, too
         if self._checked and not self.ejected[piece]:
@@ -267,30 +286,32 @@ class FilmSwarm:
         self._reads.append(piece)
         self._handle.read_piece(piece)
 
-    def missing_blocks(self) -> dict[int, NDArray[np.bool_]]:
-        """For each piece that is begun: bool[blocks], which blocks have not been received."""
-        return {
-            part["piece_index"]: np.array([b["state"] < _FINISHED - 1 for b in part["blocks"]])
-            for part in self._handle.get_download_queue()
-        }
-
     def snapshot(self) -> Snapshot:
-        """Look at the swarm; a few hundred microseconds."""
+        """Look at the swarm; a few hundred microseconds, most of it libtorrent's."""
         in_flight = np.zeros(self._geometry.pieces, dtype=np.bool_)
         asked: dict[int, list[Address | None]] = {}
+        missing: dict[int, NDArray[np.bool_]] = {}
         for part in self._handle.get_download_queue():
-            in_flight[part["piece_index"]] = any(b["state"] >= _REQUESTED for b in part["blocks"])
-            asked[part["piece_index"]] = [
-                b["peer"] if b["state"] == _REQUESTED else None for b in part["blocks"]
+            piece, blocks = part["piece_index"], part["blocks"]
+            states = [block["state"] for block in blocks]
+            in_flight[piece] = max(states) >= _REQUESTED
+            missing[piece] = np.array(states) < _FINISHED - 1
+            asked[piece] = [
+                block["peer"] if state == _REQUESTED else None
+                for block, state in zip(blocks, states, strict=True)
             ]
-        neighbours = tuple(self._neighbours())
-        present = {neighbour.address for neighbour in neighbours}
-        # Those who reconnect this very moment, because we joined anew, are not gone.
-        neighbours += tuple(gone for gone in self._returning if gone.address not in present)
+        neighbours = self.neighbours()
         availability = np.zeros(self._geometry.pieces, dtype=np.int32)
         for neighbour in neighbours:
             availability += neighbour.pieces
-        return Snapshot(neighbours, availability, in_flight, asked)
+        return Snapshot(neighbours, availability, in_flight, asked, missing)
+
+    def neighbours(self) -> tuple[Neighbour, ...]:
+        """Those connected, past the handshake."""
+        neighbours = tuple(self._neighbours())
+        present = {neighbour.address for neighbour in neighbours}
+        # Those who reconnect this very moment, because we joined anew, are not gone.
+        return neighbours + tuple(gone for gone in self._returning if gone.address not in present)
 
     def counters(self) -> Counters:
         """Bytes so far."""
@@ -304,7 +325,7 @@ class FilmSwarm:
             redundant=before.redundant + status.total_redundant_bytes,
             failed=before.failed + status.total_failed_bytes,
             rejoins=self.rejoins,
-            banned=len(self._banned),
+            banned=len(self.banned),
         )
 
     def close(self) -> None:
@@ -318,10 +339,14 @@ class FilmSwarm:
             case lt.piece_finished_alert():
                 self._finished(alert.piece_index)
             case lt.block_downloading_alert():
-                self._events.block_requested(self._block(alert))
+                block = self._block(alert)
+                self._suspicion.asked(block.piece, block.address)
+                self._events.block_requested(block)
             case lt.block_finished_alert():
                 self._events.block_arrived(self._block(alert))
             case lt.hash_failed_alert():
+                if liar := self._suspicion.failed(alert.piece_index):
+                    self._ban(liar)
                 self._events.piece_failed(alert.piece_index)
             case lt.read_piece_alert():
                 self._was_read(alert)
@@ -335,8 +360,9 @@ class FilmSwarm:
     def _on_peer(self, alert: Any) -> None:
         address = (str(alert.endpoint[0]), int(alert.endpoint[1]))
         if isinstance(alert, lt.peer_ban_alert):
-            # It had a part in pieces that failed: alone, or, which proves nothing, with others.
-            self._ban(address, proven=any(host == address[0] for host, _ in self._banned))
+            # It had a part in pieces that failed, which by itself proves nothing.
+            if address not in self._convicted:
+                self._suspicion.suspect(self._now, address)
             return
         if isinstance(alert, lt.peer_connect_alert):
             self._peers.connected(address)
@@ -345,20 +371,17 @@ class FilmSwarm:
             hung_up = not own and alert.error.value() in _HUNG_UP_ERRORS
             if self._peers.left(address, hung_up=hung_up):
                 self._handle.connect_peer(address)
-            # Whom it finds out by comparing blocks it bans without saying so.
-            if alert.error.value() == _PEER_BANNED and own:
-                self._ban(address, proven=True)
+            # Whom it finds out by comparing blocks it bans without saying so. The same is told
+            # to those who call while they are kept out.
+            if alert.error.value() == _PEER_BANNED and own and address not in self.banned:
+                self._ban(address)
         self._events.neighbours_changed()
 
-    def _ban(self, address: Address, *, proven: bool) -> None:
-        """Wrong blocks came from there. A liar can call from any port: its host is banned.
-
-        On suspicion libtorrent speaks no more with the one peer; its host is banned the next time.
-        """
-        if address not in self._banned:
-            self._banned.append(address)
-        if proven:
-            self._session.ban(address[0])
+    def _ban(self, address: Address) -> None:
+        """Wrong blocks came from there. A liar can call from any port: its host is banned."""
+        self._suspicion.convicted(address)
+        self._convicted[address] = None
+        self._session.ban(address[0])
 
     def _failed(self, alert: Any) -> None:
         if isinstance(alert, lt.file_error_alert) and self._is_ejected(alert.filename()):
@@ -385,6 +408,7 @@ class FilmSwarm:
     def _finished(self, piece: int) -> None:
         """A piece is here; on joining, libtorrent tells this also of those that were found."""
         if not self._held[piece]:
+            self._suspicion.passed(piece)
             self._held[piece] = self._believed[piece] = True
             self._events.piece_verified(piece)
 

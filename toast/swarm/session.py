@@ -32,6 +32,7 @@ _ALERTS = (
 _LISTEN_SECONDS = 5.0
 _OTHERS_SECONDS = 0.2
 _TRIES = 10
+_ROUND_ROBIN, _FASTEST = 0, 1  # libtorrent's seed_choking_algorithm_t
 _MOST_BANNED = 10_000
 _PEER_ID_PREFIX = b"-TO0100-"
 
@@ -68,6 +69,11 @@ class SessionSettings:
     """Peers served at once."""
     connections: int = 60
     """Most peers connected at once."""
+    serves_takers: bool = False
+    """Among peers that send us the same, serve those who take most, not each in turn."""
+    peer_exchange: bool = False
+    """Tell connected peers of others and hear of others from them, whatever `discovery` says: for
+    experiments. libtorrent then connects to whom it likes, past the policy of neighbours."""
     tick_ms: int = 50
     """libtorrent's clock: rate limits and handshakes advance once per tick."""
     utp: Utp = Utp.ACCEPT
@@ -320,6 +326,7 @@ def _native_settings(
         "rate_limit_ip_overhead": False,  # the cap is on what we hand to the sockets
         "request_queue_time": settings.request_queue_seconds,
         "request_timeout": 5,  # seconds until the first answer
+        "seed_choking_algorithm": _FASTEST if settings.serves_takers else _ROUND_ROBIN,
         "suggest_mode": 0,
         "tick_interval": settings.tick_ms,
         "unchoke_slots_limit": settings.upload_slots,

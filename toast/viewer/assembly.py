@@ -1,8 +1,8 @@
 """From a source to a viewer of it, with its clients of server and trackers."""
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -12,14 +12,33 @@ from toast.common import blockhashes
 from toast.origin import OriginClient, OriginSettings, SpanClient, Stretch
 from toast.policy.budget import OriginBudget
 from toast.policy.neighbours import create_neighbours
-from toast.swarm import SwarmSession, TorrentFile, file_url
+from toast.swarm import SessionSettings, SwarmSession, TorrentFile, file_url
 from toast.viewer.errors import ViewerError
 from toast.viewer.neighbourhood import Neighbourhood
 from toast.viewer.settings import ViewerSettings
 from toast.viewer.source import Source
 from toast.viewer.viewer import Viewer
 
-__all__ = ["assemble_viewer"]
+__all__ = ["assemble_viewer", "viewer_http"]
+
+_MOST_CONNECTIONS = 48
+
+
+@asynccontextmanager
+async def viewer_http(settings: SessionSettings) -> AsyncIterator[aiohttp.ClientSession]:
+    """The HTTP client of one viewer, for server and trackers.
+
+    It calls from the address that the viewer listens on, if that is one: in a lab every viewer has
+    an address of its own, and the tracker must see it.
+    """
+    local = None if settings.is_anywhere else (settings.listen_host, 0)
+    connector = aiohttp.TCPConnector(local_addr=local, limit=_MOST_CONNECTIONS)
+    async with aiohttp.ClientSession(
+        connector=connector,
+        headers={"User-Agent": "Toast/0.1", "Accept-Encoding": "identity"},
+        auto_decompress=False,  # bytes are bounded as they come, not as they unfold
+    ) as http:
+        yield http
 
 
 def assemble_viewer(
@@ -29,7 +48,6 @@ def assemble_viewer(
     session: SwarmSession,
     http: aiohttp.ClientSession,
     rng: np.random.Generator,
-    picker_options: Mapping[str, Any] | None = None,
     origin_settings: OriginSettings | None = None,
     budget: OriginBudget | None = None,
 ) -> Viewer:
@@ -41,7 +59,6 @@ def assemble_viewer(
         session: the libtorrent session that it joins.
         http: for server and trackers; the caller closes it.
         rng: the randomness of its policies.
-        picker_options: parameters of the picker.
         origin_settings: how patient the client of the server is.
         budget: what the server may be asked for, if viewings share one; by the event loop's clock.
 
@@ -77,7 +94,7 @@ def assemble_viewer(
         http=http,
         trackers=source.trackers,
         info_hash=metainfo.info_hash,
-        policy=create_neighbours(settings.neighbours),
+        policy=create_neighbours(settings.neighbours, **settings.neighbours_options),
         rng=rng,
         clock=loop.time,
     )
@@ -91,7 +108,6 @@ def assemble_viewer(
         rng=rng,
         clock=loop.time,
         budget=budget,
-        picker_options=dict(picker_options or {}),
     )
 
 

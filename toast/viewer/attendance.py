@@ -49,6 +49,7 @@ class Attendance:
         self._changed = changed
         self._told_at = -math.inf
         self._halted = False
+        self._is_placed = False  # whether the playhead is where a player is
 
     def open(self, now: float, offset: int) -> Reader:
         """A player begins to read: if that is elsewhere in the film, it has sought."""
@@ -114,8 +115,14 @@ class Attendance:
         if not away <= self.audience.settings.jump_seconds:  # also what is no number
             playhead.seek(now, seconds)
             self.audience.sought(playhead.position)
-        elif away > _DRIFT_SECONDS:
-            playhead.correct(now, seconds)
+        elif away > _DRIFT_SECONDS and not self._is_placed and playhead.lacks(seconds):
+            # A player from before we began, killed and started again, plays on from its buffer.
+            # That it is where we have nothing yet is no stall.
+            playhead.seek(now, seconds)
+        else:
+            if away > _DRIFT_SECONDS:
+                playhead.correct(now, seconds)
+            self._is_placed |= self.audience.readers > 0 and playhead.state is State.PLAYING
         self._told_at = now
         self._halted = False
         if paused:

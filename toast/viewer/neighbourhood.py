@@ -5,7 +5,7 @@ import contextlib
 import math
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -16,7 +16,7 @@ import numpy as np
 from toast.common.waiting import wait_event
 from toast.policy.neighbours import Candidate, Neighbours
 from toast.policy.patience import Patience, Showing
-from toast.swarm import ANY_HOST, Announcer, FilmSwarm, Peer, Snapshot, SwarmError, SwarmSession
+from toast.swarm import ANY_HOST, Announcer, FilmSwarm, Neighbour, Peer, SwarmError, SwarmSession
 from toast.swarm.announcer import Announcement
 
 __all__ = ["Neighbourhood", "Watching"]
@@ -229,9 +229,9 @@ class Neighbourhood:
     def _choose(self, watching: Watching, swarm: FilmSwarm) -> tuple[tuple[str, int], ...]:
         now = self._clock()
         self._forget(now)
-        snapshot = swarm.snapshot()
-        self._connected = {neighbour.address for neighbour in snapshot.neighbours}
-        self._part(snapshot, watching, swarm, now)
+        neighbours = swarm.neighbours()
+        self._connected = {neighbour.address for neighbour in neighbours}
+        self._part(neighbours, watching, swarm, now)
         for address in swarm.departed() & self._tried.keys():
             # It hung up, or there is nobody: that is known at once, and not after a while.
             self._tried[address] = min(self._tried[address], now - _CONNECT_SECONDS)
@@ -254,7 +254,7 @@ class Neighbourhood:
             watching.own_position,
             candidates,
             self._connected | connecting,
-            {neighbour.address: neighbour.down_rate for neighbour in snapshot.neighbours},
+            {neighbour.address: neighbour.down_rate for neighbour in neighbours},
             watching.need_seconds,
             self._rng,
         )
@@ -263,14 +263,16 @@ class Neighbourhood:
         self._hope_until = latest + _CONNECT_SECONDS if latest else now
         return choice.connect
 
-    def _part(self, snapshot: Snapshot, watching: Watching, swarm: FilmSwarm, now: float) -> None:
+    def _part(
+        self, neighbours: Sequence[Neighbour], watching: Watching, swarm: FilmSwarm, now: float
+    ) -> None:
         """Hang up on those who were asked for long and have said nothing."""
         showing = [
             (
                 neighbour.address,
                 Showing(neighbour.received_bytes, neighbour.requests > 0, neighbour.choking_us),
             )
-            for neighbour in snapshot.neighbours
+            for neighbour in neighbours
         ]
         for address in self._patience_with.observe(now, showing, watching.film_rate):
             swarm.hang_up(address)

@@ -1,8 +1,10 @@
 """Everything that can be set about watching one film."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from toast.policy.budget import BudgetSettings
 from toast.policy.viewing import ViewingSettings
@@ -32,10 +34,16 @@ class ViewerSettings:
     """When the viewer leaves the swarm."""
     picker: str = "hybrid"
     """The piece picker, by name."""
+    picker_options: Mapping[str, Any] = field(default_factory=dict)
+    """Its parameters."""
     horizon: str = "transfer"
     """The rule that gives pieces up, by name."""
+    horizon_options: Mapping[str, Any] = field(default_factory=dict)
+    """Its parameters."""
     neighbours: str = "ahead"
     """Whom to connect to, by name."""
+    neighbours_options: Mapping[str, Any] = field(default_factory=dict)
+    """Its parameters."""
     buffer_bytes: int | None = None
     """Most of the film that is kept on disk; None: all of it."""
     buffer_fraction: float | None = None

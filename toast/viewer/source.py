@@ -14,7 +14,7 @@ from toast.swarm import Announcer, Metainfo, MetainfoError, SwarmError, SwarmSes
 from toast.swarm.metainfo import MAX_METAINFO_BYTES
 from toast.viewer.errors import ViewerError
 
-__all__ = ["Source", "resolve_source"]
+__all__ = ["Source", "fetch_metainfo", "resolve_source"]
 
 _TIMEOUT = aiohttp.ClientTimeout(total=20.0, connect=3.0)
 _METADATA_SECONDS = 30.0
@@ -55,7 +55,7 @@ async def resolve_source(
         metainfo, trackers = await _from_magnet(text, http, session, origin)
     elif text.lower().startswith(("http://", "https://")):
         _require_http(text)
-        metainfo = await _from_url(text, http)
+        metainfo = await fetch_metainfo(text, http)
     elif "://" in text:
         raise MetainfoError(f"'{text}' cannot be watched: only http and https URLs can")
     else:
@@ -111,7 +111,13 @@ async def _get(http: aiohttp.ClientSession, url: str) -> tuple[int, bytes]:
         raise ViewerError(f"{url} cannot be reached: {reason}") from error
 
 
-async def _from_url(url: str, http: aiohttp.ClientSession) -> Metainfo:
+async def fetch_metainfo(url: str, http: aiohttp.ClientSession) -> Metainfo:
+    """The film of a .torrent, or of a title on a VoD server, by its URL.
+
+    Raises:
+        MetainfoError: there is nothing that can be watched.
+        ViewerError: it cannot be reached.
+    """
     status, body = await _get(http, url)
     if status != 200:
         raise ViewerError(f"{url} answers {status}: is it the URL of a title?")

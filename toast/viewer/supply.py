@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -119,9 +119,12 @@ class Supply:
             return math.inf
         return self._origin.retry_in
 
-    def missing_blocks(self, swarm: FilmSwarm) -> MissingBlocks:
-        """For a piece: bool[blocks], which of its blocks are not here."""
-        begun = swarm.missing_blocks()
+    def missing_blocks(self, begun: Mapping[int, NDArray[np.bool_]]) -> MissingBlocks:
+        """For a piece: bool[blocks], which of its blocks are not here.
+
+        Args:
+            begun: for each piece that is begun: which blocks peers have not delivered.
+        """
 
         def missing_blocks(piece: int) -> NDArray[np.bool_]:
             blocks = begun.get(piece)

@@ -55,7 +55,6 @@ class Viewer:
         settings: see `ViewerSettings`.
         rng: all randomness of the policies.
         clock: monotonic seconds.
-        picker_options: parameters of the picker.
         hashes: the client of the server's file of block hashes, or None.
 
     Attributes:
@@ -81,7 +80,6 @@ class Viewer:
         settings: ViewerSettings,
         rng: np.random.Generator,
         clock: Callable[[], float] = time.monotonic,
-        picker_options: dict[str, Any] | None = None,
         hashes: OriginClient | None = None,
         budget: OriginBudget | None = None,
     ) -> None:
@@ -93,7 +91,6 @@ class Viewer:
         self._neighbourhood = neighbourhood
         self._rng = rng
         self._clock = clock
-        self._picker_options = picker_options or {}
         self._lookout = Lookout(self._geometry.pieces)
         self._budget = budget or OriginBudget(settings.budget, clock())
         self._keeping = Keeping(metainfo, settings)
@@ -182,8 +179,8 @@ class Viewer:
         self._policy = ViewingPolicy(
             self._geometry,
             timemap.duration,
-            picker=create_picker(self.settings.picker, **self._picker_options),
-            horizon=create_horizon(self.settings.horizon),
+            picker=create_picker(self.settings.picker, **self.settings.picker_options),
+            horizon=create_horizon(self.settings.horizon, **self.settings.horizon_options),
             buffer=self._keeping.make_buffer(),
             settings=self.settings.viewing,
             rng=self._rng,
@@ -282,11 +279,12 @@ class Viewer:
         wait = min(self.settings.refresh_seconds, wait)
         self._swarm.settle(now)
         self._supply.mend(self._swarm)
-        facts = self._facts(now, self._swarm.snapshot())
+        snapshot = self._swarm.snapshot()
+        facts = self._facts(now, snapshot)
         self._supply.abandon(facts.slack > self.settings.abandon_seconds)
         decision = self._policy.decide(
             facts,
-            self._supply.missing_blocks(self._swarm),
+            self._supply.missing_blocks(snapshot.missing),
             asked_of=self._lookout.asked_of,
             first_blocks=self.attendance.awaited_blocks,
         )

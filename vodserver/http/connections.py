@@ -17,18 +17,15 @@ from vodserver.errors import ReadError
 from vodserver.http.counted import CountedTransport, HttpStatistics, keep_little_under_way
 from vodserver.http.fast import MAX_HEAD_BYTES, FastPath, FastRequest
 from vodserver.http.limits import AddressLimit
+from vodserver.http.refusal import Refusal
 from vodserver.http.sender import FilmSource, Pacer, Sending, send_at_once
 from vodserver.store import Title
 
 __all__ = ["Gate", "HttpStatistics", "Timeouts"]
 
 _SWEEP_SECONDS: Final = 0.25
+_KEPT_SECONDS: Final = 0.1  # a connection that asks nothing, while others wait to be let in
 _END_OF_HEAD: Final = b"\r\n\r\n"
-
-_FULL: Final = (
-    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n"
-    b"Content-Length: 0\r\n\r\n"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +83,9 @@ class Gate:
         self.admit = admit
         self._limit = limit
         self._open: set[_Connection] = set()
-        self._refusals: set[_Refusal] = set()
+        self._idle: dict[_Connection, float] = {}  # the one that has been for longest first
+        self._ending: set[_Connection] = set()
+        self._refusals: set[Refusal] = set()
         self._empty = asyncio.Event()
         self._sweeping: asyncio.TimerHandle | None = None
         self._closing = False
@@ -96,7 +95,7 @@ class Gate:
 
     def __call__(self) -> asyncio.Protocol:
         """The protocol of a new connection."""
-        if len(self._open) >= self._limit or self._closing:
+        if self._closing or (len(self._open) >= self._limit and not self._make_room()):
             return self.refuse()
         self._accepted += 1
         connection = _Connection(self)
@@ -105,29 +104,48 @@ class Gate:
             self._sweep_later()
         return connection
 
-    def refuse(self) -> "_Refusal":
+    def _make_room(self) -> bool:
+        """Close the connection that has been idle for longest; whether there is one."""
+        connection, since = next(iter(self._idle.items()), (None, 0.0))
+        if connection is None or asyncio.get_running_loop().time() - since < _KEPT_SECONDS:
+            return False
+        self.idle(connection, None)
+        self._open.discard(connection)
+        self._ending.add(connection)  # it is over, but is told so only later
+        connection.cut()
+        return True
+
+    def idle(self, connection: "_Connection", since: float | None) -> None:
+        """A connection waits for its next request since then; None: it no longer does."""
+        self._idle.pop(connection, None)
+        if since is not None:
+            self._idle[connection] = since
+
+    def refuse(self) -> Refusal:
         """A protocol that tells a client to come back later."""
         self._refused += 1
-        refusal = _Refusal(self)
+        refusal = Refusal(self.count, self.leave)
         self._refusals.add(refusal)
         return refusal
 
     def statistics(self) -> HttpStatistics:
         """What was done so far; bytes that still wait in our own memory are not counted."""
-        waiting = sum(connection.waiting_bytes for connection in self._open)
+        waiting = sum(each.waiting_bytes for each in (*self._open, *self._ending))
         return HttpStatistics(self._sent - waiting, len(self._open), self._accepted, self._refused)
 
     def count(self, sent: int) -> None:
         """Count bytes handed to the network; negative for those lost with their connection."""
         self._sent += sent
 
-    def leave(self, connection: "_Connection | _Refusal") -> None:
+    def leave(self, connection: "_Connection | Refusal") -> None:
         """Forget a connection that ended."""
         if isinstance(connection, _Connection):
             self._open.discard(connection)
+            self._ending.discard(connection)
+            self._idle.pop(connection, None)
         else:
             self._refusals.discard(connection)
-        if not self._open and not self._refusals:
+        if not (self._open or self._ending or self._refusals):
             self._empty.set()
 
     async def close(self, *, grace_seconds: float = 0.0) -> None:
@@ -146,10 +164,10 @@ class Gate:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(grace_seconds):
                     await self._empty.wait()
-        left: list[_Connection | _Refusal] = [*self._open, *self._refusals]
+        left: list[_Connection | Refusal] = [*self._open, *self._ending, *self._refusals]
         for last in left:
             last.cut()
-        if self._open or self._refusals:
+        if self._open or self._ending or self._refusals:
             await self._empty.wait()
 
     @property
@@ -168,27 +186,6 @@ class Gate:
             connection.cut()
         if self._open:
             self._sweep_later()
-
-
-class _Refusal(asyncio.Protocol):
-    """Tells a client to come back later."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
-        self._transport: asyncio.Transport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-        self._transport.write(_FULL)
-        self._gate.count(len(_FULL))
-        self._transport.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's protocol
-        self._gate.leave(self)
-
-    def cut(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
 
 
 class _Connection(asyncio.Protocol):
@@ -398,6 +395,7 @@ class _Connection(asyncio.Protocol):
 
     def _hand_over(self) -> None:
         """Let aiohttp have the connection, with what has come and was not answered."""
+        self._gate.idle(self, None)
         self._inner = self._gate.make_protocol()
         self._inner.connection_made(cast("asyncio.Transport", self._transport))
         if self._buffer:
@@ -426,6 +424,7 @@ class _Connection(asyncio.Protocol):
             self._buffer[:0] = data
             self._hand_over()
             return
+        gate.idle(self, None)
         self._request, self._sent, self._began = request, 0, self._loop.time()
         title, at, head = request.title, request.start, request.head
         stop = min(request.end, at + gate.chunk_bytes)
@@ -488,6 +487,7 @@ class _Connection(asyncio.Protocol):
             self._transport.close()
             return
         self._deadline = now + self._gate.timeouts.keepalive_seconds
+        self._gate.idle(self, None if self._buffer else now)
         if not self._reading:
             self._reading = True
             self._transport.resume_reading()

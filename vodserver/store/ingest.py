@@ -40,6 +40,8 @@ def add_film(
     film: Path,
     *,
     name: str | None = None,
+    media: MediaInfo | None = None,
+    piece_bytes: int | None = None,
     restart: bool = False,
     progress: Progress | None = None,
     notice: Callable[[str], None] | None = None,
@@ -60,6 +62,8 @@ def add_film(
         store: opened by this process.
         film: a regular file that can be played.
         name: what people call it; the file's name without its suffix if not given.
+        media: what is known of it; it is read from the file if not given.
+        piece_bytes: size of a BitTorrent piece, a power of two; by its bit rate if not given.
         restart: begin again, whatever an earlier one left.
         progress: told of every extent that is done.
         notice: told in a line what the operator should know though nothing failed.
@@ -80,12 +84,13 @@ def add_film(
     if not film.is_file():
         what = "is not a file" if film.exists() else "does not exist"
         raise FilmError(f"{film} {what}: name a film to add")
-    media = probe(film)
+    media = media or probe(film)
     with Catalog(store.catalog.path) as catalog:
         ingest = _Ingest(
             catalog,
             dict(store.disk_paths),
             media,
+            piece_bytes=piece_bytes,
             rng=rng or np.random.default_rng(),
             progress=progress or (lambda _done, _total: None),
             notice=notice or (lambda _line: None),
@@ -107,6 +112,7 @@ class _Ingest:
         paths: dict[int, Path],
         media: MediaInfo,
         *,
+        piece_bytes: int | None,
         rng: np.random.Generator,
         progress: Progress,
         notice: Callable[[str], None],
@@ -115,6 +121,7 @@ class _Ingest:
         self._catalog = catalog
         self._paths = paths
         self._media = media
+        self._piece_bytes = piece_bytes
         self._rng = rng
         self._progress = progress
         self._notice = notice
@@ -166,7 +173,7 @@ class _Ingest:
         for row in away:
             self._notice(f"the disk {row.path} is not there: the film goes onto other disks")
         size = self._media.timemap.film_bytes
-        cut = cut_of(size, self._media.duration)
+        cut = cut_of(size, self._media.duration, self._piece_bytes)
         identity = FilmIdentity.of(source)
         where = str(film.resolve())
         for ingest in self._catalog.unfinished():

@@ -29,7 +29,7 @@ class Cut:
     extent_bytes: int
 
 
-def cut_of(film_bytes: int, duration: float) -> Cut:
+def cut_of(film_bytes: int, duration: float, piece_bytes: int | None = None) -> Cut:
     """Cut a film by its mean bit rate.
 
     A piece is the largest power of two that holds at most a second of video, so that the playhead
@@ -39,11 +39,13 @@ def cut_of(film_bytes: int, duration: float) -> Cut:
     Args:
         film_bytes: size, > 0.
         duration: seconds, > 0.
+        piece_bytes: of another size of piece, if one is wanted: a power of two.
     """
     rate = film_bytes / duration
     piece = _MIN_PIECE
     while piece < _MAX_PIECE and (piece * 2 <= rate or -(-film_bytes // piece) > _MAX_PIECES):
         piece *= 2
+    piece = piece_bytes or piece
     wanted = -(-round(rate * EXTENT_SECONDS) // piece) * piece
     return Cut(piece, min(max(wanted, piece), _MAX_EXTENT))
 

@@ -30,7 +30,9 @@ def time_maps(draw):
     ranges = tuple((s, draw(st.integers(s + 1, film))) for s in starts)
     startup = ranges[: draw(st.integers(0, 3))]
     keys = np.array(sorted(draw(st.lists(st.integers(0, 60_000), max_size=9)))) / 1000
-    return TimeMap(film, 60.0, KIB16, np.array(due) / 1000, ranges, startup, "matroska", keys)
+    begins = [draw(st.integers(0, cells - 1)) for _ in keys]
+    due_s, key_cells = np.array(due) / 1000, np.array(begins, dtype=np.int64)
+    return TimeMap(film, 60.0, KIB16, due_s, ranges, startup, "matroska", keys, key_cells)
 
 
 class TestConstruction:
@@ -204,20 +206,51 @@ class TestByteOf:
         assert timemap.byte_of(low) <= timemap.byte_of(high)
 
 
+def with_keys(due, keys, cells):
+    return replace(make(due), keys=np.array(keys), key_cells=np.array(cells, dtype=np.int64))
+
+
 class TestKeyFrames:
-    def test_a_picture_begins_with_the_key_frame_before_it(self):
-        timemap = replace(make([0, 1]), keys=np.array([0.0, 2.5, 5.0]))
+    def test_a_picture_begins_with_the_key_frame_that_is_shown_last_before_it(self):
+        timemap = with_keys([0, 1, 2.4, 4.9], [0.0, 2.5, 5.0], [0, 2, 3])
 
-        assert [timemap.key_before(at) for at in (0.0, 2.4, 2.5, 4.9, 99.0)] == [0, 0, 2.5, 2.5, 5]
+        shown = [timemap.key_before(at)[0] for at in (0.0, 2.4, 2.5, 4.9, 99.0)]
+        assert shown == [0, 0, 2.5, 2.5, 5]
 
-    def test_where_none_is_known_any_moment_will_do(self):
-        assert make([0, 1]).key_before(3.3) == 3.3
-        assert replace(make([0, 1]), keys=np.array([4.0])).key_before(3.3) == 3.3
+    def test_it_is_read_from_the_cell_in_which_it_begins(self):
+        """It is decoded before it is shown, and begins behind the picture before it."""
+        timemap = with_keys([0, 1, 2.4, 4.9], [0.0, 2.5, 5.0], [0, 1, 2])
+
+        assert timemap.key_before(3.0) == (2.5, 2.4)
+        assert timemap.key_before(9.0) == (5.0, 4.9)
+
+    def test_a_cell_that_is_needed_longer_is_needed_to_the_key_frame(self):
+        assert with_keys([0, 1, 9], [2.5], [1]).key_before(3.0) == (2.5, 2.5)
+
+    def test_none_may_be_known(self):
+        assert make([0, 1]).key_before(3.3) is None
+        assert with_keys([0, 1], [4.0], [0]).key_before(3.3) is None
 
     def test_they_stay_where_they_are_in_something_larger(self):
-        timemap = replace(make([0, 1]), keys=np.array([0.0, 2.5]))
+        timemap = with_keys([0, 1], [0.0, 2.5], [0, 1]).within(KIB16 + 100, 10 * KIB16)
 
-        assert timemap.within(100, 10 * KIB16).keys.tolist() == [0.0, 2.5]
+        assert timemap.keys.tolist() == [0.0, 2.5]
+        assert timemap.key_cells.tolist() == [1, 2]
+
+    def test_maps_of_old_tell_only_when_they_are_decoded(self):
+        """A key frame is taken to begin behind the last picture of the cell before its own."""
+        value = with_keys([0, 1, 2.5, 4], [0.0, 2.5, 3.0], [0, 1, 2]).to_bencodable()
+        del value[b"key cells"]
+
+        old = TimeMap.from_bencodable(value)
+        assert old.keys.tolist() == [0.0, 2.5, 3.0]
+        assert old.key_cells.tolist() == [0, 1, 2]
+        assert old.key_before(2.9) == (2.5, 2.5)
+
+    @pytest.mark.parametrize("cells", [[0], [0, 2], [-1, 0]])
+    def test_each_begins_somewhere_in_the_film(self, cells):
+        with pytest.raises(UsageError, match="begin nowhere"):
+            with_keys([0, 1], [0.0, 2.5], cells)
 
 
 class TestEncoding:
@@ -257,6 +290,12 @@ class TestEncoding:
             {b"keys": zlib.compress(bytes(8)), b"key count": 1},
             {b"keys": zlib.compress(bytes(4)), b"key count": MAX_CELLS + 1},
             {b"keys": zlib.compress(bytes(4))},
+            {b"keys": zlib.compress(bytes(4)), b"key count": 1, b"key cells": b"no zlib"},
+            {
+                b"keys": zlib.compress(bytes(4)),
+                b"key count": 1,
+                b"key cells": zlib.compress(b"\x02\x00\x00\x00"),
+            },
             {b"keys": zlib.compress(b"\xff\xff\xff\x7f"), b"key count": 1},
             {b"keys": zlib.compress(b"\x09\0\0\0\xff\xff\xff\xff"), b"key count": 2},
             {b"due": 5},

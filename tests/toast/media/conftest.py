@@ -20,7 +20,9 @@ def _sound(rng, codec, samples, at):
     return frame
 
 
-def write_film(path, *, vcodec="libx264", acodec="aac", gop=FPS, seconds=SECONDS, options=None):
+def write_film(
+    path, *, vcodec="libx264", acodec="aac", gop=FPS, seconds=SECONDS, options=None, x264=None
+):
     """A moving, grainy picture with noise for sound, interleaved as the muxer likes it."""
     rng = np.random.default_rng(2)
     samples = 1024 if acodec == "aac" else 960
@@ -28,6 +30,7 @@ def write_film(path, *, vcodec="libx264", acodec="aac", gop=FPS, seconds=SECONDS
         video = film.add_stream(vcodec, rate=FPS)
         video.width, video.height, video.pix_fmt = WIDTH, HEIGHT, "yuv420p"
         video.codec_context.gop_size, video.bit_rate = gop, 300_000
+        video.options = {"x264-params": x264} if x264 else {}
         audio = film.add_stream(acodec, rate=48000, layout="stereo") if acodec else None
         at = 0
         for i in range(seconds * FPS):

@@ -74,6 +74,23 @@ class TestAhead:
         assert set(chosen) <= set("uvwxyz")
         assert len({choose(self.policy, people, seed=s)[0][0] for s in range(60)}) == 6
 
+    def test_who_is_too_close_is_left_once_a_better_one_sends(self):
+        people = [someone("close", 101), someone("well", 110)]
+
+        chain = Ahead(ahead=1, complete=0)
+        assert choose(chain, people, connected=["close"], useful=["close"]) == (["well"], [])
+        both = ["close", "well"]
+        assert choose(chain, people, connected=both, useful=["close"])[1] == []
+        assert choose(chain, people, connected=both, useful=both) == ([], ["close"])
+
+    def test_who_sends_is_not_left_for_half_a_second(self):
+        """Positions are not known better."""
+        people = [someone("a", 104.5), someone("b", 106)]
+
+        chain = Ahead(ahead=1, complete=0)
+        assert choose(chain, people, connected=["a"], useful=["a"]) == ([], [])
+        assert choose(chain, people, connected=["a"])[0] == ["b"]
+
     def test_the_position_of_who_is_done_does_not_matter(self):
         """It may have begun the film anew: it still has all of it."""
         assert choose(self.policy, [someone("done", 3, complete=True)])[0] == ["done"]

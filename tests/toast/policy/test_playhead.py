@@ -452,16 +452,34 @@ def test_no_viewing_passes_a_missing_piece_and_all_time_is_accounted_for(viewing
 
 
 def test_from_a_key_frame_also_the_cell_in_which_it_begins_is_awaited():
-    """The key frame of second 2 begins behind the last picture of the cell before."""
+    """The key frame of second 2.1 is decoded at 2, and begins in the cell before that one."""
     block = 16 * 1024
     film = Geometry(film_bytes=4 * block, piece_bytes=4 * block)
-    due, keys = np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0, 2.0])
-    timemap = TimeMap(film.film_bytes, 4.0, block, due, (), ((0, 1),), "mp4", keys)
+    due, keys, cells = np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0, 2.1]), np.array([0, 1])
+    timemap = TimeMap(film.film_bytes, 4.0, block, due, (), ((0, 1),), "mp4", keys, cells)
     playhead = Playhead(timemap, film)
     playhead.seek(0.0, 2.5)
     assert playhead.awaited_blocks(0).tolist() == [False, False, True, False]
     playhead.seek(0.0, 2.5, from_key=True)
-    assert playhead.position == 2.0
+    assert playhead.position == 2.1
     assert playhead.awaited_blocks(0).tolist() == [False, True, True, False]
-    playhead.seek(0.0, 2.0)
+    playhead.seek(0.0, 2.05, from_key=True)
+    assert playhead.position == 0.0, "the next key frame is decoded by then, but not shown"
+    assert playhead.awaited_blocks(0).tolist() == [True, False, False, False]
+    playhead.seek(0.0, 2.1)
     assert playhead.awaited_blocks(0).tolist() == [False, False, True, False]
+
+
+def test_what_is_lacking_at_a_time_is_known_wherever_the_playhead_is():
+    block = 16 * 1024
+    film = Geometry(film_bytes=4 * block, piece_bytes=block)
+    timemap = TimeMap(film.film_bytes, 4.0, block, np.arange(4.0), (), ((0, 1),), "mp4")
+    playhead = Playhead(timemap, film)
+    playhead.tick(0.0, np.array([True, True, False, True]))
+    assert [playhead.lacks(time) for time in (0.5, 1.9, 2.0, 2.9, 3.0)] == [
+        False,
+        False,
+        True,
+        True,
+        False,
+    ]

@@ -7,6 +7,7 @@ import pytest
 
 from toast.common.geometry import BLOCK_BYTES, Geometry
 from toast.policy.buffer import BufferDecision, Limited, Unlimited
+from toast.policy.estimate import Uplinks
 from toast.policy.handover import HandOverSettings, OriginEstimate, Reason
 from toast.policy.lookahead import create_horizon
 from toast.policy.pickers import create_picker
@@ -147,6 +148,25 @@ def test_the_same_facts_and_chance_give_the_same_decisions():
     for name in ("in-order", "rarest-first", "beta", "hybrid"):
         first, second = (policy(name).decide(facts(), all_blocks) for _ in range(2))
         assert first.ranked == second.ranked
+
+
+@pytest.mark.parametrize(
+    ("changes", "widened"),
+    [
+        ({}, True),  # three pieces go to the server, and nothing is asked of anybody
+        ({"queued_bytes": 1}, False),
+        ({"paused": True}, False),
+        ({"starting": True}, False),
+        ({"have": mask("***")}, False),
+        ({"uplinks": Uplinks.none(PIECES)}, False),
+        ({"origin": DOWN}, False),
+    ],
+)
+def test_who_starves_behind_the_closest_wants_somebody_further_ahead(changes, widened):
+    decider = policy(hand_over=HandOverSettings(margin_seconds=0.5))
+    for now in range(10):
+        decider.decide(facts(now=float(now), **changes), all_blocks)
+    assert decider.need_seconds == (6.0 if widened else 1.5)
 
 
 def test_someone_to_take_from_must_be_ahead_by_a_piece_and_a_hand_over():

@@ -104,7 +104,7 @@ async def test_a_neighbour_is_refused_what_was_ejected_and_gets_the_rest(join, s
         while [n.pieces[:4].any() for n in theirs.swarm.snapshot().neighbours] != [False]:  # noqa: ASYNC110 - libtorrent's state
             await asyncio.sleep(0.02)  # its bitfield is no event
     assert not ours.told.of("storage")
-    assert not theirs.swarm._banned
+    assert not theirs.swarm.banned
 
 
 @pytest.mark.slow

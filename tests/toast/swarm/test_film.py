@@ -306,7 +306,7 @@ async def test_reading_a_piece_that_is_not_here_fails_with_nothing(join, tmp_pat
 
 def begun(joined, number, least=1):
     """The blocks of a piece that have come, as soon as there are so many and not all."""
-    state = joined.swarm.missing_blocks().get(number)
+    state = joined.swarm.snapshot().missing.get(number)
     if state is None or not least <= np.count_nonzero(~state) < state.size:
         return None
     return state
@@ -380,7 +380,7 @@ async def test_a_snapshot_shows_who_is_there_and_what_is_under_way(join, stock, 
     assert (neighbour.operator, neighbour.incoming, neighbour.choking_us) == (False, False, False)
     assert snapshot.availability.tolist() == [1, 1]
     assert snapshot.in_flight.tolist() == [True, False]
-    missing = ours.swarm.missing_blocks()[0]
+    missing = snapshot.missing[0]
     assert neighbour.received_bytes > 0
     assert {address for address in snapshot.asked[0] if address is not None} == {neighbour.address}
     # What was received is asked of nobody, and it is the missing blocks that are asked for.
@@ -394,7 +394,7 @@ async def test_alone_nobody_is_there_and_nothing_under_way(join, tmp_path):
     assert snapshot.neighbours == ()
     assert not snapshot.availability.any()
     assert not snapshot.in_flight.any()
-    assert ours.swarm.missing_blocks() == {}
+    assert snapshot.missing == {}
 
 
 @pytest.mark.slow

@@ -106,6 +106,11 @@ async def flags_of(party, metainfo, **settings):
     return [bool(handle.flags() & way) for way in ways], enabled
 
 
+async def test_peers_are_exchanged_where_an_experiment_wants_it_and_nothing_else_is(party):
+    metainfo = make_metainfo(FILM, timemap=TimeMap.constant(len(FILM), 10.0))
+    assert await flags_of(party, metainfo, peer_exchange=True) == ([True, True, False], False)
+
+
 async def test_a_film_that_may_be_looked_for_is_and_no_other(party):
     nodes = {"dht_nodes": ("127.0.0.1:1",), "port_mapping": False}
     ours = make_metainfo(FILM, timemap=TimeMap.constant(len(FILM), 10.0))

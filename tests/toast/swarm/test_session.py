@@ -106,6 +106,12 @@ def test_rates_are_whole_bytes_and_none_means_no_limit():
     assert (free["upload_rate_limit"], free["download_rate_limit"]) == (0, 0)
 
 
+def test_who_takes_most_can_be_served_first():
+    key = "seed_choking_algorithm"
+    assert native()[key] == lt.default_settings()[key]
+    assert native(serves_takers=True)[key] != lt.default_settings()[key]
+
+
 DOORS = ("enable_dht", "enable_lsd", "enable_natpmp", "enable_upnp")
 
 

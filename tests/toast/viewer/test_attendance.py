@@ -116,6 +116,44 @@ def test_a_player_that_tells_is_believed():
     assert len(hall.playhead.seek_seconds) == 1
 
 
+def resumed_at(second, *, here):
+    """A film taken up again after it was killed: only these seconds of it are here."""
+    hall = Hall()
+    hall.playhead = Playhead(TIMEMAP, GEOMETRY)
+    hall.attendance.playhead = hall.playhead
+    hall.playhead.seek(0.0, second)
+    have = np.zeros(100, dtype=np.bool_)
+    have[list(here)] = True
+    hall.playhead.tick(0.0, have)
+    assert hall.playhead.state is State.PLAYING
+    return hall, have
+
+
+def test_a_player_that_plays_on_from_its_buffer_while_we_were_started_again_has_not_stalled():
+    """It was at 40 when that was last written down, and is at 44 now."""
+    hall, have = resumed_at(40.0, here=(40, 41))
+    hall.open(0.5, 46)
+    hall.attendance.report_position(0.5, 44.0, paused=False, rate=1.0)
+    assert (hall.playhead.state, hall.playhead.position) == (State.STARTING, 44.0)
+    hall.attendance.report_position(0.9, 44.4, paused=False, rate=1.0)
+    have[44:] = True
+    hall.playhead.tick(1.0, have)
+    assert hall.playhead.state is State.PLAYING
+    hall.attendance.report_position(1.5, 45.0, paused=False, rate=1.0)
+    assert hall.playhead.position == pytest.approx(45.0, abs=0.3)
+    assert hall.playhead.stalls == 0
+    assert hall.playhead.stall_seconds(1.5) == 0.0
+
+
+def test_a_player_that_was_followed_and_comes_to_what_is_missing_has_stalled():
+    hall, _ = resumed_at(40.0, here=(40, 41))
+    hall.open(0.2, 40)
+    hall.attendance.report_position(0.2, 40.2, paused=False, rate=1.0)
+    hall.attendance.report_position(1.0, 42.0, paused=False, rate=1.0)
+    assert hall.playhead.state is State.STALLED
+    assert hall.playhead.stalls == 1
+
+
 def test_who_falls_silent_is_followed_by_what_it_reads_again():
     hall = Hall()
     reader = hall.open(0.0, 0)

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from tests.toast.viewer.conftest import Tracker, next_host
 from toast.policy.neighbours import Choice
-from toast.swarm import Neighbour, SessionSettings, Snapshot, SwarmSession
+from toast.swarm import Neighbour, SessionSettings, SwarmSession
 from toast.viewer.neighbourhood import Neighbourhood
 
 PIECES = 4
@@ -56,24 +56,20 @@ class FakeSwarm:
     def use_udp_tracker(self, url):
         self.udp.append(url)
 
-    def snapshot(self):
-        return Snapshot(
-            tuple(
-                Neighbour(
-                    address=address,
-                    operator=False,
-                    incoming=False,
-                    down_rate=7.0,
-                    up_rate=0.0,
-                    queued_bytes=0,
-                    choking_us=False,
-                    pieces=np.ones(PIECES, dtype=np.bool_),
-                    **self.showing.get(address, {}),
-                )
-                for address in self.connected
-            ),
-            np.zeros(PIECES, dtype=np.int32),
-            np.zeros(PIECES, dtype=np.bool_),
+    def neighbours(self):
+        return tuple(
+            Neighbour(
+                address=address,
+                operator=False,
+                incoming=False,
+                down_rate=7.0,
+                up_rate=0.0,
+                queued_bytes=0,
+                choking_us=False,
+                pieces=np.ones(PIECES, dtype=np.bool_),
+                **self.showing.get(address, {}),
+            )
+            for address in self.connected
         )
 
     async def until(self, condition):

@@ -32,9 +32,6 @@ class FakeSwarm:
         self.injected = []
         self.blocks = {}
 
-    def missing_blocks(self):
-        return self.blocks
-
     def inject(self, piece, data):
         self.injected.append((piece, data))
 
@@ -78,7 +75,7 @@ class Bench:
         """Let it order: all four pieces are due, nobody has them."""
         view = make_view("0000", have)
         view = replace(view, slack=np.zeros(4), closed=self.supply.closed.copy())
-        blocks = self.supply.missing_blocks(self.swarm)
+        blocks = self.supply.missing_blocks(self.swarm.blocks)
         geometry, origin = METAINFO.geometry, self.supply.estimate()
         terms = Terms(waiting=waiting)
         self.supply.fetch(due_orders(view, blocks, geometry, origin, NOW, terms), self.swarm)
@@ -254,7 +251,7 @@ async def test_a_block_is_lent_out_before_its_piece_is_complete(bench, server):
     await bench.until(lambda: bench.readable)
     assert bench.supply.early.read(0, 0, PIECE) == FILM[:BLOCK_BYTES]
     assert bench.swarm.injected == []
-    assert bench.supply.missing_blocks(bench.swarm)(0).tolist() == [False, True, True, True]
+    assert bench.supply.missing_blocks(bench.swarm.blocks)(0).tolist() == [False, True, True, True]
     server.gate.set()
     await bench.settled()
     assert bench.supply.early.read(0, 0, PIECE) == piece(0)

@@ -42,6 +42,37 @@ async def test_too_many_connections_are_told_to_come_back(store, serving, connec
     assert (await (await connect(server)).ask("/healthz")).status == 200
 
 
+async def ask_film(client):
+    return await client.ask("/titles/clock/content", "Range: bytes=0-99")
+
+
+@pytest.mark.slow
+async def test_who_asks_nothing_makes_room_for_who_wants_to_be_let_in(store, serving, connect):
+    server = await serving(store, http_connections=2)
+    first, second = await connect(server), await connect(server)
+    for client in (first, second):
+        assert (await ask_film(client)).status == 206
+    await asyncio.sleep(0.15)
+    assert (await ask_film(first)).status == 206  # now the second has been idle for longest
+
+    third = await connect(server)
+    assert (await ask_film(third)).status == 206
+    assert await second.reader.read() == b""
+    assert (await ask_film(first)).status == 206
+    statistics = server.statistics()
+    assert (statistics.connections, statistics.accepted, statistics.refused) == (2, 3, 0)
+
+
+async def test_who_has_just_asked_is_not_sent_away(store, serving, connect):
+    server = await serving(store, http_connections=1)
+    first = await connect(server)
+    assert (await ask_film(first)).status == 206
+
+    second = await connect(server)
+    assert (await second.read_answer()).status == 503
+    assert (await ask_film(first)).status == 206
+
+
 @pytest.mark.parametrize("sent", [b"", b"GET", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: "])
 async def test_a_connection_that_never_asks_is_cut(store, serving, connect, sent):
     server = await serving(store, header_timeout_seconds=0.05)

@@ -34,7 +34,7 @@ def test_the_cap_holds_and_is_used(rate, chunks, seconds):
     chunks = [max(chunk, int(rate / 500)) for chunk in chunks]  # fewer steps
     sent = sum(send(EgressCap(rate), [(chunk, False) for chunk in chunks], seconds))
 
-    assert sent <= rate * (seconds + 0.05) + max(chunks)
+    assert sent <= rate * (seconds + 0.05) + max(chunks) + 1  # sums of floats
     assert sent >= rate * seconds - max(chunks)
 
 

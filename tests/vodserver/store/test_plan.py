@@ -29,6 +29,10 @@ def test_the_cut_follows_the_bit_rate(film_bytes, duration, cut):
     assert cut_of(film_bytes, duration) == cut
 
 
+def test_pieces_of_another_size_make_extents_of_whole_pieces():
+    assert cut_of(15_000_000, 60.0, 256 * 1024) == Cut(256 * 1024, 5 * 256 * 1024)
+
+
 @given(st.integers(1, 10**13), st.floats(0.01, 10**6))
 def test_every_cut_is_lawful(film_bytes, duration):
     cut = cut_of(film_bytes, duration)

@@ -10,7 +10,18 @@ from toast.common.registry import Registry
 from toast.policy.errors import PolicyError
 from toast.policy.view import Plan, SwarmView
 
-__all__ = ["Picker", "by_due_time", "create_picker", "make_plan", "picker_names", "register"]
+__all__ = [
+    "Picker",
+    "by_due_time",
+    "create_picker",
+    "make_plan",
+    "picker_names",
+    "rank_best",
+    "register",
+    "soonest",
+]
+
+_SOON_SECONDS = 60.0
 
 
 class Picker(Protocol):
@@ -59,8 +70,27 @@ def picker_names() -> tuple[str, ...]:
 
 def by_due_time(view: SwarmView, pieces: NDArray[np.bool_]) -> NDArray[np.intp]:
     """The chosen pieces, earliest due first, ties by number: intp[n]."""
-    chosen = np.flatnonzero(pieces)
+    chosen = pieces.nonzero()[0]
     return chosen[np.argsort(view.slack[chosen], kind="stable")]
+
+
+def soonest(view: SwarmView, pieces: NDArray[np.bool_], most: int) -> NDArray[np.intp]:
+    """As `by_due_time`, but of all behind the first `most` some may be left out."""
+    near = pieces & (view.slack <= max(view.horizon, 0.0) + _SOON_SECONDS)
+    return by_due_time(view, near if np.count_nonzero(near) >= most else pieces)
+
+
+def rank_best(
+    picker: Picker, view: SwarmView, rng: np.random.Generator, most: int
+) -> NDArray[np.intp]:
+    """The first `most` of a ranking, and perhaps more.
+
+    A picker that can find them in less time than it takes to rank everything has a method
+    `rank_best(view, rng, most)` besides.
+    """
+    best = getattr(picker, "rank_best", None)
+    ranked: NDArray[np.intp] = picker.rank(view, rng) if best is None else best(view, rng, most)
+    return ranked
 
 
 def make_plan(
@@ -86,7 +116,7 @@ def make_plan(
         previous: the plan that this one replaces.
     """
     under_way = by_due_time(view, view.candidates & view.in_flight)
-    ranked = picker.rank(view, rng)
+    ranked = rank_best(picker, view, rng, top + open_ + under_way.size)
     if under_way.size:
         ranked = ranked[~view.in_flight[ranked]]
     if previous is not None and previous.top.size:
@@ -101,9 +131,12 @@ def _keeping(
     ranked: NDArray[np.intp], before: NDArray[np.intp], drawn: NDArray[np.bool_]
 ) -> NDArray[np.intp]:
     """The ranking with the drawn pieces of the plan before ahead of all other drawn ones."""
+    before = before[drawn[before]]
+    if not before.size:
+        return ranked
     present = np.zeros(drawn.size, dtype=np.bool_)
     present[ranked] = True
-    kept = before[present[before] & drawn[before]]
+    kept = before[present[before]]
     if not kept.size:
         return ranked
     present[kept] = False

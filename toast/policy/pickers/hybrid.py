@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toast.policy.errors import PolicyError
-from toast.policy.pickers.base import by_due_time
+from toast.policy.pickers.base import by_due_time, soonest
 from toast.policy.pickers.beta import Beta
 from toast.policy.view import SwarmView
 
@@ -32,9 +32,18 @@ class Hybrid:
 
     def rank(self, view: SwarmView, rng: np.random.Generator) -> NDArray[np.intp]:
         """Candidates that are due soon by due time, then the others as Beta draws them."""
-        soon = by_due_time(view, view.candidates & ~self.drawn(view))
+        drawn = self.drawn(view)
+        soon = by_due_time(view, view.candidates & ~drawn)
         others = self._beta.rank(view, rng)
-        return np.concatenate((soon, others[self.drawn(view)[others]]))
+        return np.concatenate((soon, others[drawn[others]]))
+
+    def rank_best(self, view: SwarmView, rng: np.random.Generator, most: int) -> NDArray[np.intp]:
+        """The first `most` of them, and perhaps more: nothing is drawn without need."""
+        drawn = self.drawn(view)
+        soon = soonest(view, view.candidates & ~drawn, most)
+        if soon.size >= most or not (view.candidates & drawn).any():
+            return soon
+        return self.rank(view, rng)
 
     def drawn(self, view: SwarmView) -> NDArray[np.bool_]:
         """What lies behind the soon range."""

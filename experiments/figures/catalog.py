@@ -1,0 +1,32 @@
+"""Every figure that the laboratory makes, by name: the source's, and one of our own."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from experiments.baselines.comparison import COMPARISON
+from experiments.errors import ScenarioError
+from experiments.figures.conditions import CONDITION_FIGURES
+from experiments.figures.figure import Figure
+from experiments.figures.policies import POLICY_FIGURES
+
+__all__ = ["FIGURES", "KNOWN", "find_figures"]
+
+FIGURES: Final[Mapping[str, Figure]] = {
+    figure.name: figure for figure in (*POLICY_FIGURES, *CONDITION_FIGURES)
+}
+"""The source's."""
+KNOWN: Final[Mapping[str, Figure]] = {**FIGURES, COMPARISON.name: COMPARISON}
+"""Those, and what has to be asked for by name, since one engine alone can make it."""
+
+
+def find_figures(name: str) -> tuple[Figure, ...]:
+    """The figure of a name; "all" is every one of the source's.
+
+    Raises:
+        ScenarioError: there is none of that name.
+    """
+    if name == "all":
+        return tuple(FIGURES.values())
+    if name not in KNOWN:
+        raise ScenarioError(f"there is no figure '{name}': choose {', '.join(KNOWN)} or all")
+    return (KNOWN[name],)

@@ -1,0 +1,1 @@
+"""The swarm laboratory: scenarios as data, two engines, and what they showed."""
