@@ -135,6 +135,7 @@ class Baseline(ABC):
             departed_at=self._departed_at - self.context.began_at,
             start_seconds=self.playhead.start_seconds,
             stalls=self.playhead.stalls,
+            stalled_at=[at - self.context.began_at for at in self.playhead.stalled_at],
             stall_seconds=self.playhead.stall_seconds(self._ended_at),
             played_bytes=played,
             bytes_from_peers=got.peers,

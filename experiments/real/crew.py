@@ -26,12 +26,14 @@ class Crew:
 
     Attributes:
         rows: what the viewers who have left came to, by number.
+        pauses: (seconds of the run, how long): when a worker stood still.
         everyone_played: is set when all have seen the film.
         everyone_left: is set when all have left.
     """
 
     def __init__(self, scenario: Scenario, workers: int) -> None:
         self.rows: dict[int, ViewerRow] = {}
+        self.pauses: list[tuple[float, float]] = []
         self.everyone_played = asyncio.Event()
         self.everyone_left = asyncio.Event()
         self._scenario = scenario
@@ -124,6 +126,8 @@ class Crew:
             self._late[nth] = float(event["late_seconds"])
             if self.count("played") == self._scenario.viewers:
                 self.everyone_played.set()
+        elif event["event"] == "pause":
+            self.pauses.append((float(event["seconds"]), float(event["lasted_seconds"])))
         elif event["event"] == "row":
             row = ViewerRow(**{field.name: event[field.name] for field in fields(ViewerRow)})
             self.rows[row.number] = row

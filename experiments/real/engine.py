@@ -7,6 +7,7 @@ import resource
 import signal
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -42,6 +43,7 @@ _LEAST_SAMPLE_SECONDS: Final = 0.5
 _PATIENCE_SECONDS: Final = 60.0
 _SHOWN_LATE: Final = 10
 _LATE_SECONDS: Final = 0.1
+_SHADOW_SECONDS: Final = 1.0
 
 
 class RealEngine:
@@ -190,7 +192,12 @@ class _Run:
 
     def facts(self, cpu_seconds: float) -> RunFacts:
         rows = [row for _, row in sorted(self._crew.rows.items())]
-        notes = [note_on(self._scenario), _note_on_haste(self._crew.late_seconds)]
+        pauses = sorted(self._crew.pauses)
+        notes = [
+            note_on(self._scenario),
+            _note_on_haste(self._crew.late_seconds),
+            _note_on_pauses(pauses, [at for row in rows for at in row.stalled_at]),
+        ]
         uploaded = sum(row.bytes_uploaded for row in rows)
         return RunFacts(
             engine="real",
@@ -203,6 +210,7 @@ class _Run:
             wall_seconds=self._wall_seconds,
             cpu_seconds=cpu_seconds,
             peak_memory_bytes=self._peak_memory,
+            pauses=pauses,
             notes=[note for note in notes if note is not None],
         )
 
@@ -224,6 +232,24 @@ def _note_on_haste(late_seconds: float) -> str | None:
     return (
         f"the machine was too busy: in one second of twenty viewers acted {late_seconds:.2f} s late"
         " or later, so that stalls and offload may be the laboratory's fault"
+    )
+
+
+def _note_on_pauses(
+    pauses: Sequence[tuple[float, float]], stalled_at: Sequence[float]
+) -> str | None:
+    """Whose doing the stalls were."""
+    near = [
+        at
+        for at in stalled_at
+        if any(0.0 <= at - begun <= lasted + _SHADOW_SECONDS for begun, lasted in pauses)
+    ]
+    if not near:
+        return None
+    longest = max(lasted for _, lasted in pauses)
+    return (
+        f"{len(near)} of {len(stalled_at)} stalls began within {_SHADOW_SECONDS:g} s after a moment"
+        f" at which the machine let viewers stand still (for {longest:.2f} s at most)"
     )
 
 

@@ -130,6 +130,7 @@ class ToastClient:
             start_seconds=report["start_seconds"],
             stalls=report["stalls"],
             stall_seconds=report["stall_seconds"],
+            stalled_at=self._stalled_at(),
             played_bytes=self._played_bytes(),
             bytes_from_peers=report["bytes_from_peers"],
             bytes_from_seed=report["bytes_from_seed"],
@@ -141,6 +142,11 @@ class ToastClient:
             origin_bytes_by_reason=report["origin_payload_by_reason"],
             is_right=right,
         )
+
+    def _stalled_at(self) -> list[float]:
+        playhead = None if self._viewer is None else self._viewer.playhead
+        began_at = self._context.began_at
+        return [] if playhead is None else [at - began_at for at in playhead.stalled_at]
 
     def _played_bytes(self) -> int:
         """Distinct bytes that its playhead has passed."""

@@ -7,6 +7,7 @@ standard output. When its input ends, whoever started it is gone, and so is it.
           {"do": "stop"}                every viewing ends
     out:  {"event": "ready"}            before the job
           {"event": "progress", ...}    once a second
+          {"event": "pause", ...}       when it had to stand still
           {"event": "row", ...}         a `ViewerRow`, when a viewer has left
     A viewer that cannot go on ends the process, with a line on its standard error.
 """
@@ -38,6 +39,8 @@ __all__ = ["Job", "Worker"]
 
 _PROGRESS_SECONDS = 1.0
 _MOSTLY = 0.95
+_TICK_SECONDS = 0.05
+_PAUSE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +100,7 @@ class Worker:
             ToastError: a viewer cannot watch.
         """
         telling = asyncio.create_task(self._keep_telling())
+        pauses = asyncio.create_task(self._tell_pauses())
         tasks = [
             asyncio.create_task(self._host(viewer, host))
             for viewer, host in zip(self._viewers, self._job.hosts, strict=True)
@@ -105,9 +109,9 @@ class Worker:
             for task in asyncio.as_completed(tasks):
                 await task
         finally:
-            for task in (telling, *tasks):
+            for task in (telling, pauses, *tasks):
                 task.cancel()
-            await asyncio.gather(telling, *tasks, return_exceptions=True)
+            await asyncio.gather(telling, pauses, *tasks, return_exceptions=True)
         self._tell_progress()
 
     def stop(self) -> None:
@@ -164,6 +168,17 @@ class Worker:
             await asyncio.sleep(_PROGRESS_SECONDS)
             self._late_seconds.append(loop.time() - due)
             self._tell_progress()
+
+    async def _tell_pauses(self) -> None:
+        """A stall in one of them is the machine's doing."""
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + _TICK_SECONDS
+            await asyncio.sleep(_TICK_SECONDS)
+            lasted = loop.time() - due
+            if lasted > _PAUSE_SECONDS:
+                at = due - self._began_at
+                self._tell({"event": "pause", "seconds": at, "lasted_seconds": lasted})
 
     def _tell_progress(self) -> None:
         present = self._present.values()

@@ -27,6 +27,7 @@ class Playing:
         opened_at: as given.
         start_seconds: from then to the first picture; None while there is none.
         stalls: how often the film halted because a piece was missing.
+        stalled_at: when each of them began.
         stall_seconds: how long, all together, of those that are over.
         running: whether the film runs.
         ended: whether it is over.
@@ -37,12 +38,13 @@ class Playing:
         "_first",
         "_position",
         "_since",
-        "_stalled_at",
+        "_stalled_position",
         "ended",
         "halted_at",
         "opened_at",
         "running",
         "stall_seconds",
+        "stalled_at",
         "stalls",
         "start_seconds",
     )
@@ -52,13 +54,14 @@ class Playing:
         self.opened_at = opened_at
         self.start_seconds: float | None = None
         self.stalls = 0
+        self.stalled_at: list[float] = []
         self.stall_seconds = 0.0
         self.running = False
         self.ended = False
         self._position = 0.0
         self._since = opened_at  # the time at which the position was that
         self.halted_at = opened_at
-        self._stalled_at = -1.0
+        self._stalled_position = -1.0
         self._first = 0  # place, by due time, of the first piece that may be missing
 
     @property
@@ -130,9 +133,10 @@ class Playing:
             self.ended = True
             return math.inf
         self.halted_at = now
-        if stop != self._stalled_at:  # halting twice at one picture is one stall
+        if stop != self._stalled_position:  # halting twice at one picture is one stall
             self.stalls += 1
-            self._stalled_at = stop
+            self.stalled_at.append(now)
+            self._stalled_position = stop
         return math.inf
 
     def slack(self, now: float, out: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -464,6 +464,7 @@ class SimViewer(Peer):
             start_seconds=playing.start_seconds,
             stalls=playing.stalls,
             stall_seconds=playing.stall_seconds + stalled,
+            stalled_at=playing.stalled_at,
             played_bytes=played,
             bytes_from_peers=self.from_peers,
             bytes_from_seed=self.from_seed,

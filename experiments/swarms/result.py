@@ -18,6 +18,7 @@ __all__ = ["LoadSample", "RunFacts", "RunResult", "ViewerRow", "conclude"]
 
 _CAP_SLACK = 1.02
 _CAP_SLACK_BYTES = 64 * 1024
+_MOST_TIMES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,8 @@ class ViewerRow:
     """Its upload cap, bytes per second."""
     origin_bytes_by_reason: Mapping[str, int] = field(default_factory=dict)
     """For what it asked the VoD server."""
+    stalled_at: Sequence[float] = ()
+    """When its stalls began."""
     is_right: bool = True
     """Whether its film is the source's, byte for byte, where that was looked at."""
 
@@ -96,6 +99,8 @@ class RunFacts:
     cpu_seconds: float
     peak_memory_bytes: int
     """Most memory that the run held, files in memory included."""
+    pauses: Sequence[tuple[float, float]] = ()
+    """When the machine let a program of the run stand still, and how long; in seconds."""
     notes: Sequence[str] = ()
     """What a reader must know, such as a choice that this engine can only come near to."""
 
@@ -134,6 +139,10 @@ class RunResult:
     wall_seconds: float
     cpu_seconds: float
     peak_memory_bytes: int
+    stall_times: list[float] = field(default_factory=list)
+    """Seconds at which stalls began, the first hundred."""
+    pauses: list[list[float]] = field(default_factory=list)
+    """[seconds, how long]: times at which the machine let the viewers' programs stand still."""
     notes: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -189,6 +198,8 @@ def conclude(scenario: Scenario, facts: RunFacts, described: Mapping[str, Any]) 
         wall_seconds=round(facts.wall_seconds, 2),
         cpu_seconds=round(facts.cpu_seconds, 2),
         peak_memory_bytes=facts.peak_memory_bytes,
+        stall_times=sorted(round(at, 2) for row in rows for at in row.stalled_at)[:_MOST_TIMES],
+        pauses=[[round(at, 2), round(lasted, 3)] for at, lasted in facts.pauses[:_MOST_TIMES]],
         notes=list(facts.notes),
     )
 

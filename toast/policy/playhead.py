@@ -49,6 +49,7 @@ class Playhead:
         start_seconds: from `opened_at` to the first picture, or None while there is none.
         seek_seconds: for each seek that was waited out: seconds from the seek to the picture.
         stalls: how often the film halted because a piece was missing.
+        stalled_at: when each of them began, by the caller's clock.
 
     Raises:
         UsageError: time map and geometry are of different films.
@@ -59,6 +60,7 @@ class Playhead:
         self.start_seconds: float | None = None
         self.seek_seconds: list[float] = []
         self.stalls = 0
+        self.stalled_at: list[float] = []
         self._timemap = timemap
         self._geometry = geometry
         self._duration = timemap.duration
@@ -79,7 +81,7 @@ class Playhead:
         self._at = opened_at
         self._waiting_since = opened_at  # of the present start, seek or stall
         self._tail = 0.0  # so much film before the position is needed too
-        self._stalled_at = -1.0  # film time of the latest stall
+        self._stalled_position = -1.0  # film time of the latest stall
         self._stall_seconds = 0.0  # of the stalls that are over
 
     @property
@@ -199,7 +201,7 @@ class Playhead:
             # A key frame is decoded before it is shown, and begins behind the picture before it.
             self._tail = time - until + _ROUNDING_SECONDS
         self._position = min(max(time, 0.0), self._duration)
-        self._stalled_at = -1.0
+        self._stalled_position = -1.0
         self._note_early(self._early)
         self._settle()
 
@@ -277,9 +279,10 @@ class Playhead:
     def _stall(self, since: float) -> None:
         self._state = State.STALLED
         self._waiting_since = since
-        if self._position != self._stalled_at:  # halting twice at one picture is one stall
+        if self._position != self._stalled_position:  # halting twice at one picture is one stall
             self.stalls += 1
-            self._stalled_at = self._position
+            self.stalled_at.append(since)
+            self._stalled_position = self._position
 
     def _awaits_startup(self) -> bool:
         """Whether the first picture of the film is what the viewer waits for."""

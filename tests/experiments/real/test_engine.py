@@ -1,5 +1,7 @@
 """What the real engine refuses before anything starts."""
 
+import re
+
 import pytest
 
 from experiments.errors import ScenarioError
@@ -17,6 +19,19 @@ def test_a_busy_machine_is_noted(late, noted):
     note = engine._note_on_haste(late)
     assert (note is not None) == noted
     assert not noted or "0.31 s late" in note
+
+
+@pytest.mark.parametrize(
+    ("stalled_at", "said"),
+    [
+        ([], None),
+        ([9.9, 12.0], None),
+        ([5.0, 10.2, 11.3], "2 of 3 stalls began within 1 s .*for 0.40 s at most"),
+    ],
+)
+def test_stalls_after_a_pause_of_the_machine_are_noted(stalled_at, said):
+    note = engine._note_on_pauses([(10.0, 0.4), (20.0, 0.2)], stalled_at)
+    assert note is None if said is None else re.search(said, note)
 
 
 def test_what_it_cannot_do_is_refused_and_nothing_is_left(tmp_path):

@@ -94,7 +94,7 @@ async def test_viewers_come_watch_and_leave_a_row_and_no_file(tmp_path, clients)
 
     rows = [event for event in heard() if event["event"] == "row"]
     assert sorted(event["number"] for event in rows) == [0, 2]
-    last = heard()[-1]
+    last = [event for event in heard() if event["event"] == "progress"][-1]
     assert last == {
         "event": "progress",
         "arrived": 2,
@@ -109,6 +109,19 @@ async def test_viewers_come_watch_and_leave_a_row_and_no_file(tmp_path, clients)
     assert hosts == {"127.0.0.1", "127.0.0.3"}
     chance = [client.context.rng.random() for client in clients]
     assert chance[0] != chance[1]
+
+
+async def test_a_pause_of_the_machine_is_told(tmp_path, clients):
+    crew, heard = make(tmp_path, [0, 2])
+    running = asyncio.create_task(crew.run())
+    await clients.here.wait()
+    await asyncio.sleep(0)
+    time.sleep(0.4)  # noqa: ASYNC251 - nothing runs meanwhile: that is the point
+    await asyncio.sleep(0.1)  # until it has looked again
+    crew.stop()
+    await running
+    longest = max(event["lasted_seconds"] for event in heard() if event["event"] == "pause")
+    assert longest > 0.2
 
 
 async def test_who_comes_after_the_stop_does_not_stay(tmp_path, clients):

@@ -53,6 +53,7 @@ def test_it_starts_halts_and_ends_as_the_viewers_does(timemap, data):
     assert playhead.state is State.ENDED
     assert playing.start_seconds == playhead.start_seconds
     assert playing.stalls == playhead.stalls
+    assert playing.stalled_at == pytest.approx(playhead.stalled_at)
     assert playing.stall_seconds == pytest.approx(playhead.stall_seconds(100.0))
 
 

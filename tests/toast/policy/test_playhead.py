@@ -127,6 +127,7 @@ class TestPlaying:
         head.tick(106.0, have("****"))
 
         assert head.stalls == 3
+        assert head.stalled_at == [101.0, 104.0, 106.0]
         assert head.stall_seconds(106.0) == pytest.approx(1.0 + 1.0 + 0.0)
 
     def test_a_piece_that_is_lost_while_it_plays_halts_the_film_there(self):
