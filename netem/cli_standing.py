@@ -31,7 +31,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="One JSON object on
 @click.argument("file", metavar="TOPOLOGY.toml", type=click.Path(path_type=Path))
 @_named
 @click.option("--backend", help="What runs it; by default the first that can do all of it.")
-@click.option("--seed", default=0, show_default=True, help="Of all chance in the network.")
+@click.option("--seed", type=click.IntRange(0), help="Of all chance; by default the file's.")
 @click.option("--congestion-control", help="TCP's, in every host; by default the machine's.")
 @_json
 def up(
@@ -39,7 +39,7 @@ def up(
     *,
     name: str,
     backend: str | None,
-    seed: int,
+    seed: int | None,
     congestion_control: str | None,
     as_json: bool,
 ) -> None:
@@ -50,7 +50,7 @@ def up(
       toast-netem up town-and-country.toml
     """
     topology = read_topology(file)
-    chosen = choose(topology, backend)
+    chosen = choose(topology, backend, seed=seed)
     # A lifeline would end with this command.
     spec = replace(NetworkSpec(topology, seed, congestion_control), lifeline=False)
     standing = bring_up(default_folder(), name, chosen, spec)

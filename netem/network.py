@@ -43,7 +43,7 @@ class Network:
     Args:
         topology: hosts and what happens between them.
         backend: what runs it; by default the first that can do all of it.
-        seed: of all chance in it.
+        seed: of all chance in it; by default the topology's, if it has one.
         congestion_control: TCP's in every host; by default the machine's, which is recorded.
 
     Attributes:
@@ -59,11 +59,11 @@ class Network:
         topology: Topology,
         *,
         backend: Backend | None = None,
-        seed: int = 0,
+        seed: int | None = None,
         congestion_control: str | None = None,
     ) -> None:
         self.topology = topology
-        self.backend = backend or choose(topology)
+        self.backend = backend or choose(topology, seed=seed)
         self._spec = NetworkSpec(topology, seed, congestion_control)
         self._hosts: dict[str, dict[str, Any]] = {}
         self._keeper: asyncio.subprocess.Process | None = None
@@ -78,7 +78,7 @@ class Network:
             raise
         self._hosts = up.pop("hosts")
         up.pop("event")
-        self.facts = {"backend": self.backend.name, "seed": self._spec.seed, **up}
+        self.facts = {"backend": self.backend.name, "seed": self._spec.chance_seed, **up}
         return self
 
     async def __aexit__(

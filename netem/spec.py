@@ -3,9 +3,10 @@
 import json
 from dataclasses import asdict, dataclass
 from ipaddress import IPv4Address
-from typing import Final
+from typing import Any, Final
 
-from netem.topology import Host, LatencyClass, Topology
+from netem.distributions import Distribution
+from netem.topology import GilbertElliott, Host, LatencyClass, Topology, Ways
 
 __all__ = ["MTU_BYTES", "PREFIX_BITS", "NetworkSpec"]
 
@@ -22,15 +23,20 @@ class NetworkSpec:
 
     Attributes:
         topology: hosts and what happens between them.
-        seed: of all chance in it.
+        seed: of all chance in it; None if it does not matter.
         congestion_control: TCP's, pinned in every host; None pins what the machine has by default.
         lifeline: whether the network ends when the standard input of its keeper does.
     """
 
     topology: Topology
-    seed: int = 0
+    seed: int | None = None
     congestion_control: str | None = None
     lifeline: bool = True
+
+    @property
+    def chance_seed(self) -> int:
+        """The seed to use: its own, or the topology's, or 0."""
+        return next((s for s in (self.seed, self.topology.seed) if s is not None), 0)
 
     def addresses(self) -> dict[str, str]:
         """The IPv4 address of each host, by its name."""
@@ -53,9 +59,20 @@ class NetworkSpec:
         return cls(
             topology=Topology(
                 name=topology["name"],
-                classes=tuple(LatencyClass(**each) for each in topology["classes"]),
+                classes=tuple(_latency_class(each) for each in topology["classes"]),
                 hosts=tuple(Host(**each) for each in topology["hosts"]),
                 loopback=topology["loopback"],
+                seed=topology["seed"],
             ),
             **value,
         )
+
+
+def _latency_class(value: dict[str, Any]) -> LatencyClass:
+    bursts = value["bursts"]
+    read = {
+        "distribution": Distribution(value["distribution"]),
+        "ways": Ways(value["ways"]),
+        "bursts": None if bursts is None else GilbertElliott(**bursts),
+    }
+    return LatencyClass(**{**value, **read})

@@ -5,6 +5,7 @@ from typing import Final
 
 from netem.errors import TopologyError
 from netem.topology import Topology
+from netem.topology_text import topology_from_toml
 
 __all__ = ["read_topology"]
 
@@ -27,4 +28,4 @@ def read_topology(file: Path) -> Topology:
         raise TopologyError(f"{file} is not a text file in UTF-8") from error
     if len(data) > _MAX_FILE_BYTES:
         raise TopologyError(f"{file} is larger than 1 MiB: that is no topology")
-    return Topology.from_toml(text)
+    return topology_from_toml(text)

@@ -29,7 +29,11 @@ BACKENDS: Final[tuple[Backend, ...]] = (KernelBackend(), UmlBackend(), TunBacken
 
 
 def choose(
-    topology: Topology, name: str | None = None, backends: tuple[Backend, ...] = BACKENDS
+    topology: Topology,
+    name: str | None = None,
+    backends: tuple[Backend, ...] = BACKENDS,
+    *,
+    seed: int | None = None,
 ) -> Backend:
     """The first backend that can do everything that a topology asks for.
 
@@ -39,11 +43,12 @@ def choose(
         topology: what shall run.
         name: take this one, or refuse; None for any.
         backends: to choose from.
+        seed: of all chance, if it is given beside the topology.
 
     Raises:
         NetemError: there is none; the message names for each what it cannot do.
     """
-    asked = asked_effects(topology)
+    asked = asked_effects(topology, seed)
     refusals = []
     for backend in backends:
         if name in {None, backend.name}:

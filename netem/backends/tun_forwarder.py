@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import Final
 
-from netem.shaper import Shaper
+from netem.shaper import Shaper, flip_bit
 from netem.spec import NetworkSpec
 
 __all__ = ["Forwarder", "ForwarderReport"]
@@ -39,7 +39,10 @@ class ForwarderReport:
     Attributes:
         forwarded: given to their receivers.
         lost: by chance, as asked for.
-        dropped: at the queue of a limited rate.
+        dropped: at the queue of a limited rate, or because too many were on their way.
+        duplicated: by chance, as asked for.
+        corrupted: likewise.
+        reordered: sent at once instead of delayed, likewise.
         refused: to nobody, not understood, or not taken by the receiver's device.
         held_full: because too much was under way for the memory that we allow ourselves.
         late_seconds_most: longest that a packet came too late, by our own clock.
@@ -48,6 +51,9 @@ class ForwarderReport:
     forwarded: int = 0
     lost: int = 0
     dropped: int = 0
+    duplicated: int = 0
+    corrupted: int = 0
+    reordered: int = 0
     refused: int = 0
     held_full: int = 0
     late_seconds_most: float = 0.0
@@ -73,8 +79,9 @@ class Forwarder:
         for host in spec.topology.hosts:
             what = spec.topology.latency_class(host.latency_class)
             device = devices[host.name]
-            self._out[device] = Shaper.sending(what, random.Random(f"{spec.seed}/{host.name}"))  # noqa: S311
-            receiving = Shaper.receiving(what, random.Random(f"{spec.seed}/{host.name}/in"))  # noqa: S311
+            chance = f"{spec.chance_seed}/{host.name}"
+            self._out[device] = Shaper.sending(what, random.Random(chance))  # noqa: S311
+            receiving = Shaper.receiving(what, random.Random(f"{chance}/in"))  # noqa: S311
             if receiving is not None:
                 self._in[device] = receiving
             self._to[IPv4Address(addresses[host.name]).packed] = device
@@ -112,11 +119,14 @@ class Forwarder:
         shapers = [*self._out.values(), *self._in.values()]
         self._report.lost = sum(shaper.lost for shaper in shapers)
         self._report.dropped = sum(shaper.dropped for shaper in shapers)
+        self._report.duplicated = sum(shaper.duplicated for shaper in shapers)
+        self._report.corrupted = sum(shaper.corrupted for shaper in shapers)
+        self._report.reordered = sum(shaper.reordered for shaper in shapers)
         return self._report
 
     def _take(self, device: int) -> None:
         """Take what a host has sent."""
-        due_of, to = self._out[device].due, self._to
+        fates_of, to = self._out[device].fates, self._to
         for _ in range(_BATCH):
             try:
                 packet = os.read(device, _LONGEST_PACKET)
@@ -130,15 +140,14 @@ class Forwarder:
             if receiver is None:
                 self._report.refused += 1
                 continue
-            due = due_of(now, len(packet))
-            if due is None:
-                continue
-            if self._held_bytes > _MOST_HELD_BYTES:
-                self._report.held_full += 1
-                continue
-            self._hold(due, receiver, packet, is_limited=receiver in self._in)
+            for due, flip in fates_of(now, len(packet)):
+                copy = packet if flip is None else flip_bit(packet, flip)
+                self._hold(due, receiver, copy, is_limited=receiver in self._in)
 
     def _hold(self, due: float, receiver: int, packet: bytes, *, is_limited: bool) -> None:
+        if self._held_bytes > _MOST_HELD_BYTES:
+            self._report.held_full += 1
+            return
         self._number += 1  # packets that are due at the same time keep their order
         self._held_bytes += len(packet)
         heapq.heappush(self._held, (due, self._number, receiver, is_limited, packet))
@@ -152,9 +161,9 @@ class Forwarder:
             self._held_bytes -= len(packet)
             if is_limited:
                 # Reckoned from when it was due, not from now: our own lateness must not add up.
-                taken = self._in[receiver].due(due, len(packet))
-                if taken is not None:
-                    self._hold(taken, receiver, packet, is_limited=False)
+                for taken, flip in self._in[receiver].fates(due, len(packet)):
+                    copy = packet if flip is None else flip_bit(packet, flip)
+                    self._hold(taken, receiver, copy, is_limited=False)
                 continue
             try:
                 os.write(receiver, packet)

@@ -8,7 +8,9 @@ from click.testing import CliRunner
 
 from netem import cli
 from netem.backends import BACKENDS
+from netem.presets import PRESETS
 from netem.topology import MAX_CLASSES, MAX_HOSTS
+from netem.topology_text import CLASS_FIELDS
 
 PAGE = (Path(__file__).parents[2] / "docs/netem.md").read_text()
 
@@ -30,3 +32,8 @@ def test_every_backend_stands_there(backend):
 
 def test_the_limits_are_the_real_ones():
     assert f"up to {MAX_CLASSES} classes and {MAX_HOSTS} hosts" in PAGE
+
+
+@pytest.mark.parametrize("name", [*CLASS_FIELDS, *PRESETS])
+def test_every_field_and_preset_stands_there(name):
+    assert f"`{name}`" in PAGE

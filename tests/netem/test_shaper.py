@@ -1,15 +1,31 @@
+import itertools
 import random
+import statistics
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netem.shaper import Shaper
-from netem.topology import LatencyClass
+from netem.distributions import Distribution
+from netem.shaper import Shaper, flip_bit
+from netem.topology import GilbertElliott, LatencyClass, Ways
 
 
-def shaper(seed=1, **options):
-    return Shaper(random.Random(seed), **({"rate": None, "queue_seconds": 0.1} | options))
+class OneCopy:
+    """A shaper that makes no second copies: of each packet, when it comes out."""
+
+    def __init__(self, seed=1, **options):
+        self.inner = Shaper.sending(LatencyClass("a", **options), random.Random(seed))
+
+    def due(self, now, size):
+        fates = self.inner.fates(now, size)
+        return fates[0].due if fates else None
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+
+shaper = OneCopy
 
 
 def test_nothing_asked_nothing_done():
@@ -77,7 +93,7 @@ def test_loss_and_jitter_are_as_large_as_asked():
 )
 def test_no_rate_is_ever_exceeded(arrivals, rate):
     """What has come out by a time is at most what the rate lets out from the first packet on."""
-    link = shaper(rate=rate, queue_seconds=1e9)
+    link = shaper(rate=rate, queue_seconds=10.0)
     now, sent, began = 0.0, 0, None
     for wait, size in arrivals:
         now += wait
@@ -90,7 +106,64 @@ def test_no_rate_is_ever_exceeded(arrivals, rate):
 
 def test_a_class_has_a_way_out_and_perhaps_one_in():
     what = LatencyClass("a", 0.01, rate=1e6)
-    assert Shaper.sending(what, random.Random(1)).due(0.0, 1000) == pytest.approx(0.011)
+    assert Shaper.sending(what, random.Random(1)).fates(0.0, 1000)[0].due == pytest.approx(0.011)
     assert Shaper.receiving(what, random.Random(1)) is None
     limited = LatencyClass("a", 0.01, download=1e6)
-    assert Shaper.receiving(limited, random.Random(1)).due(0.0, 1000) == pytest.approx(0.001)
+    receiving = Shaper.receiving(limited, random.Random(1))
+    assert receiving.fates(0.0, 1000)[0].due == pytest.approx(0.001)
+
+
+def test_both_ways_the_delay_is_on_the_way_in_too():
+    both = LatencyClass("a", 0.01, rate=1e6, ways=Ways.BOTH)
+    assert Shaper.receiving(both, random.Random(1)).fates(0.0, 1000)[0].due == pytest.approx(0.01)
+
+
+def test_some_packets_come_twice_and_some_with_a_flipped_bit():
+    link = shaper(duplicate=0.1, corrupt=0.2)
+    fates = [link.fates(0.0, 100) for _ in range(5000)]
+    assert sum(len(each) == 2 for each in fates) == link.duplicated == pytest.approx(500, abs=100)
+    flips = [fate.flip for each in fates for fate in each if fate.flip is not None]
+    assert len(flips) == link.corrupted == pytest.approx(1100, abs=150)
+    assert link.passed == 5000 + link.duplicated
+
+
+@given(st.binary(min_size=1, max_size=50), st.floats(0, 1, exclude_max=True))
+def test_a_flipped_bit_is_one_bit(packet, where):
+    changed = flip_bit(packet, where)
+    assert len(changed) == len(packet)
+    assert sum((a ^ b).bit_count() for a, b in zip(packet, changed, strict=True)) == 1
+
+
+def test_losses_in_bursts_are_as_many_and_as_long_as_asked():
+    link = shaper(bursts=GilbertElliott(0.01, 0.25))
+    lost = [link.due(0.0, 100) is None for _ in range(50_000)]
+    assert sum(lost) / len(lost) == pytest.approx(0.01 / 0.26, abs=0.006)
+    runs = "".join("x" if one else " " for one in lost).split()
+    assert sum(map(len, runs)) / len(runs) == pytest.approx(4.0, abs=0.4)
+
+
+def test_who_is_not_delayed_overtakes_and_never_twice_within_the_gap():
+    link = shaper(delay_seconds=0.01, reorder=0.5, reorder_gap=4)
+    soon = [link.due(0.0, 100) == 0.0 for _ in range(4000)]
+    marks = [n for n, one in enumerate(soon) if one]
+    assert min(b - a for a, b in itertools.pairwise(marks)) == 4
+    assert link.reordered == len(marks) == pytest.approx(4000 / 5, abs=80)
+
+
+def test_too_many_on_their_way_are_dropped():
+    link = shaper(delay_seconds=0.01, limit_packets=3)
+    assert [link.due(0.0, 100) is None for _ in range(5)] == [False] * 3 + [True] * 2
+    assert link.dropped == 2
+    assert link.due(0.0101, 100) is not None
+
+
+@pytest.mark.parametrize("distribution", Distribution)
+def test_correlation_keeps_the_distribution_and_ties_neighbours(distribution):
+    options = {"delay_seconds": 0.1, "jitter_seconds": 0.01, "distribution": distribution}
+    free, tied = shaper(**options), shaper(correlation=0.8, **options)
+    loose = [free.due(0.0, 100) for _ in range(20_000)]
+    close = [tied.due(0.0, 100) for _ in range(20_000)]
+    assert statistics.fmean(close) == pytest.approx(0.1, abs=1e-3)
+    assert statistics.stdev(close) == pytest.approx(statistics.stdev(loose), rel=0.1)
+    assert abs(statistics.correlation(loose[1:], loose[:-1])) < 0.03
+    assert statistics.correlation(close[1:], close[:-1]) == pytest.approx(0.8, abs=0.1)
