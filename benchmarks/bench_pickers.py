@@ -83,10 +83,10 @@ def main() -> None:
     times["tick"] = mean_microseconds(lambda: playhead.tick(60.0, have))
     times["slack"] = mean_microseconds(lambda: playhead.slack(60.0))
     times["due_orders"] = mean_microseconds(
-        lambda: due_orders(view, blocks, FILM, way, rules, Terms())
+        lambda: due_orders(replace(view), blocks, FILM, way, rules, Terms())
     )
     times["next_order_in"] = mean_microseconds(
-        lambda: next_order_in(view, FILM, way, rules, Terms(), blocks)
+        lambda: next_order_in(replace(view), FILM, way, rules, Terms(), FILM.piece_size)
     )
     for what, value in times.items():
         print(f"{what:24} {value:8.1f} us")

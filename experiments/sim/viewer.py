@@ -21,7 +21,7 @@ from experiments.sim.playing import Playing
 from experiments.swarms.result import ViewerRow
 from experiments.swarms.scenario import SwarmViewer
 from toast.policy.estimate import UplinkMemory, Uplinks
-from toast.policy.viewing import Decision, Facts, ViewingPolicy
+from toast.policy.viewing import Counts, Decision, Facts, ViewingPolicy
 
 if TYPE_CHECKING:
     from experiments.sim.world import World
@@ -84,6 +84,7 @@ class SimViewer(Peer):
         self.departed_at: float | None = None
         self.ended_at: float | None = None
         self._policy = policy
+        self._counts = Counts(self._missing_bytes, self._unasked)
         self._memory = UplinkMemory()
         self._closed: NDArray[np.bool_] = np.zeros(pieces, dtype=np.bool_)
         self._closed_now = memoryview(self._closed.data)
@@ -192,9 +193,7 @@ class SimViewer(Peer):
             flow.look()
         if self._missing == 0 or not self.present:
             return
-        decision = self._policy.decide(
-            self._facts(now), self._missing_blocks, asked_of=self._asked_of
-        )
+        decision = self._policy.decide(self._facts(now), self._missing_blocks, counts=self._counts)
         for piece in decision.eject.tolist():
             self._eject(piece)
         self._want(decision)
@@ -262,13 +261,19 @@ class SimViewer(Peer):
         whole = self.world.cut.whole[piece]
         return self.world.cut.flags(piece, whole if part is None else whole & ~part.got)
 
-    def _asked_of(self, piece: int) -> NDArray[np.intp]:
-        asked = np.full(self.world.cut.whole[piece].bit_length(), -1, dtype=np.intp)
+    def _missing_bytes(self, piece: int) -> int:
+        part, cut = self._parts.get(piece), self.world.cut
+        return cut.size(piece, cut.whole[piece] & ~(0 if part is None else part.got))
+
+    def _unasked(self, piece: int) -> tuple[int, list[int]]:
+        part, cut = self._parts.get(piece), self.world.cut
+        left, of_whom = cut.whole[piece] & ~(0 if part is None else part.got), []
         for place, flow in enumerate(self.sources.values()):
             for begun, blocks, _ in flow.runs:
                 if begun == piece:
-                    asked[self.world.cut.flags(piece, blocks)] = place
-        return asked
+                    left &= ~blocks
+                    of_whom.append(place)
+        return cut.size(piece, left), of_whom
 
     def _want(self, decision: Decision) -> None:
         """Put what is wanted in the order in which libtorrent asks for it (`toast.swarm.steering`).

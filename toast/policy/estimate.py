@@ -8,13 +8,13 @@ not counted on at all.
 """
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["AskedOf", "EstimateSettings", "Prospects", "UplinkMemory", "Uplinks"]
+__all__ = ["AskedOf", "EstimateSettings", "Prospects", "Unasked", "UplinkMemory", "Uplinks"]
 
 _MEMORY_SECONDS = 4.0
 _LEAST_SECONDS = 0.25
@@ -22,6 +22,9 @@ _LEAST_SECONDS = 0.25
 AskedOf = Callable[[int], NDArray[np.intp]]
 """For a piece, intp[B]: which neighbour (its place in `Uplinks`) each block is on its way from; -1
 where it is not."""
+Unasked = Callable[[int], tuple[int, Sequence[int]]]
+"""For a piece in flight: bytes of it that are neither here nor on their way, and from whom (places
+in `Uplinks`) the others are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,91 +145,116 @@ class UplinkMemory:
 class Prospects:
     """What can be expected of the neighbours at one moment.
 
+    They are few: lists are quicker here than arrays.
+
     Args:
         uplinks: what is known of them.
         film_rate: bytes of film per second.
         settings: how they are judged.
 
     Attributes:
-        live: bool[N], who is counted on.
+        live: for each of the N, whether it is counted on.
         rate: bytes/second that those among them were seen to send who ever did; None if none did.
     """
 
-    def __init__(self, uplinks: Uplinks, film_rate: float, settings: EstimateSettings) -> None:
-        self._uplinks = uplinks
-        unproven = np.isnan(uplinks.rates)
-        rates = np.where(unproven, settings.unproven_share * film_rate, uplinks.rates)
-        self.live: NDArray[np.bool_] = (
-            ~uplinks.choking & (uplinks.silent_seconds <= settings.silent_seconds) & (rates > 0)
-        )
-        proven = self.live & ~unproven
-        self.rate = float(uplinks.rates[proven].sum()) if proven.any() else None
-        self._rates = np.where(self.live, rates, 0.0)
-        self._drain = np.full(rates.size, np.inf)
-        np.divide(uplinks.queued_bytes, rates, out=self._drain, where=self.live)
+    __slots__ = ("_drain", "_has", "_rates", "live", "rate")
 
-    def is_stuck(self, asked_of: NDArray[np.intp]) -> bool:
+    def __init__(self, uplinks: Uplinks, film_rate: float, settings: EstimateSettings) -> None:
+        self._has = uplinks.has
+        self.live: list[bool] = []
+        self._rates: list[float] = []
+        self._drain: list[float] = []
+        proven: list[float] = []
+        for seen, queued, choking, silent in zip(
+            uplinks.rates.tolist(),
+            uplinks.queued_bytes.tolist(),
+            uplinks.choking.tolist(),
+            uplinks.silent_seconds.tolist(),
+            strict=True,
+        ):
+            unproven = math.isnan(seen)
+            rate = settings.unproven_share * film_rate if unproven else seen
+            live = not choking and silent <= settings.silent_seconds and rate > 0
+            if live and not unproven:
+                proven.append(rate)
+            self.live.append(live)
+            self._rates.append(rate if live else 0.0)
+            self._drain.append(queued / rate if live else math.inf)
+        self.rate = sum(proven) if proven else None
+
+    def is_stuck(self, asked: Iterable[int]) -> bool:
         """Whether any block is on its way from somebody who is not counted on.
 
         Args:
-            asked_of: intp[B], see `AskedOf`.
+            asked: of whom blocks were asked, places in `Uplinks`.
         """
-        return bool((~self.live[asked_of[asked_of >= 0]]).any())
+        return not all(self.live[place] for place in asked)
 
-    def next_block(self, pieces: NDArray[np.intp], block_bytes: int) -> NDArray[np.float64]:
-        """Seconds until a block that is asked for now is here, float64[k]; +inf if from nobody.
+    def next_block(self, pieces: Sequence[int], block_bytes: int) -> list[float]:
+        """Seconds until a block that is asked for now is here, for each piece; +inf if from nobody.
 
         Args:
-            pieces: intp[k], of which pieces.
+            pieces: of which pieces.
             block_bytes: its size.
         """
-        if not self.live.any():
-            return np.full(pieces.size, np.inf)
-        with np.errstate(divide="ignore"):
-            each = self._drain + block_bytes / self._rates
-        having = self._uplinks.has[:, pieces]
-        best: NDArray[np.float64] = np.where(having, each[:, None], np.inf).min(axis=0)
-        return best
+        soonest = [math.inf] * len(pieces)
+        for row, live, drain, rate in zip(
+            self._has, self.live, self._drain, self._rates, strict=True
+        ):
+            if live:
+                seconds = drain + block_bytes / rate
+                for place, piece in enumerate(pieces):
+                    if seconds < soonest[place] and row[piece]:
+                        soonest[place] = seconds
+        return soonest
 
-    def soonest(self, pieces: NDArray[np.intp], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The soonest that pieces can be here from neighbours, float64[k] seconds.
+    def soonest(self, pieces: Sequence[int], sizes: Sequence[float]) -> list[float]:
+        """The soonest that each of some pieces can be here from neighbours, seconds.
 
         As if those who are counted on sent these pieces in this order, each piece by all who have
         it together, after what they were asked for already, and nothing else. No picker asks so
         well: what this finds too late is too late. +inf where nobody who is counted on has it.
 
         Args:
-            pieces: intp[k], first those that are due first.
-            sizes: float64[k], bytes of each that have not been asked for.
+            pieces: first those that are due first.
+            sizes: bytes of each that have not been asked for.
         """
-        free_at, rates = self._drain.tolist(), self._rates.tolist()
-        having = (self._uplinks.has[:, pieces] & self.live[:, None]).T
-        soonest = np.full(pieces.size, np.inf)
-        for place, size in enumerate(sizes.tolist()):
-            who = having[place].nonzero()[0].tolist()
+        free_at, rates = list(self._drain), self._rates
+        live = [(n, row) for n, row in enumerate(self._has) if self.live[n]]
+        soonest = []
+        for piece, size in zip(pieces, sizes, strict=True):
+            who = [n for n, row in live if row[piece]]
             if len(who) == 1:
                 done = free_at[who[0]] + size / rates[who[0]]
             elif who:
-                begins = np.array([free_at[n] for n in who])
-                done = _done_together(begins, np.array([rates[n] for n in who]), size)
+                done = _done_together([(free_at[n], rates[n]) for n in who], size)
             else:
+                soonest.append(math.inf)
                 continue
-            soonest[place] = done
+            soonest.append(done)
             for n in who:
                 free_at[n] = max(free_at[n], done)
         return soonest
 
 
-def _done_together(free_at: NDArray[np.float64], rates: NDArray[np.float64], size: float) -> float:
+def _done_together(senders: list[tuple[float, float]], size: float) -> float:
     """When several have sent so many bytes, each beginning when it is free and all ending at once.
 
     Args:
-        free_at: float64[n], n > 0, when each is free.
-        rates: float64[n], bytes/second of each.
+        senders: when each is free, and its rate in bytes/second; one at least.
         size: bytes in all.
     """
-    order = np.argsort(free_at)
-    begins, together = free_at[order], np.cumsum(rates[order])
-    sent = np.concatenate(([0.0], np.cumsum(np.diff(begins) * together[:-1])))
-    last = int(np.searchsorted(sent, size, side="right")) - 1
-    return float(begins[last] + (size - sent[last]) / together[last])
+    senders.sort(key=_free_at)
+    begins, together = senders[0]
+    sent = 0.0
+    for free_at, rate in senders[1:]:
+        more = sent + (free_at - begins) * together
+        if more > size:
+            break
+        begins, sent = free_at, more
+        together += rate
+    return begins + (size - sent) / together
+
+
+def _free_at(sender: tuple[float, float]) -> float:
+    return sender[0]

@@ -7,6 +7,7 @@ it counts.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,27 +28,25 @@ class GiveUpSettings:
 
 
 class GiveUp:
-    """What was given up, and what is doubted.
+    """What was given up, and what is doubted: few pieces, by number.
 
     Args:
-        pieces: how many the film has.
         settings: see `GiveUpSettings`.
 
     Attributes:
-        given_up: bool[P], not to be asked of peers any more.
+        given_up: not to be asked of peers any more.
     """
 
-    def __init__(self, pieces: int, settings: GiveUpSettings) -> None:
+    def __init__(self, settings: GiveUpSettings) -> None:
         self.settings = settings
-        self.given_up: NDArray[np.bool_] = np.zeros(pieces, dtype=np.bool_)
-        self._since: NDArray[np.float64] = np.full(pieces, np.inf)
-        self._doubting = False
+        self.given_up: set[int] = set()
+        self._since: dict[int, float] = {}
 
     def update(
         self,
         slack: NDArray[np.float64],
         missing: NDArray[np.bool_],
-        late: NDArray[np.bool_],
+        late: Iterable[int],
         horizon: float,
     ) -> None:
         """Give up what is late now, and take back what has time again.
@@ -55,32 +54,32 @@ class GiveUp:
         Args:
             slack: float64[P], seconds until each piece is due.
             missing: bool[P], not here.
-            late: bool[P], what should not be asked of peers now.
+            late: missing pieces that should not be asked of peers now.
             horizon: seconds of slack below which pieces are not begun; -inf takes back all.
         """
         if horizon == -math.inf:
-            self.given_up[:] = False
+            self.given_up = set()
             return
-        regained = slack >= horizon * self.settings.regain_factor
-        self.given_up = missing & (late | (self.given_up & ~regained))
+        regained = horizon * self.settings.regain_factor
+        self.given_up = {
+            piece for piece in self.given_up if missing[piece] and not slack[piece] >= regained
+        }
+        self.given_up.update(late)
 
-    def believed(self, now: float, doubted: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which doubts have lasted, bool[P].
+    def believed(self, now: float, doubted: Iterable[int]) -> frozenset[int]:
+        """Which doubts have lasted.
 
         Args:
             now: the time, seconds.
-            doubted: bool[P], pieces that no neighbour seems to be able to bring in time.
+            doubted: pieces that no neighbour seems to be able to bring in time.
         """
-        doubting = bool(doubted.any())
-        if not (doubting or self._doubting):
-            return doubted
-        self._doubting = doubting
-        self._since = np.where(doubted, np.minimum(self._since, now), np.inf)
-        return self._since <= now - self.settings.doubt_seconds
+        before = self._since
+        self._since = {piece: min(before.get(piece, now), now) for piece in doubted}
+        latest = now - self.settings.doubt_seconds
+        return frozenset(piece for piece, since in self._since.items() if since <= latest)
 
     def next_belief_in(self, now: float) -> float:
         """Seconds until a doubt has lasted; +inf if there is none that has not."""
-        if not self._doubting:
-            return math.inf
-        until = self._since + self.settings.doubt_seconds - now
-        return float(until[until > 0].min(initial=math.inf))
+        doubt = self.settings.doubt_seconds
+        until = (since + doubt - now for since in self._since.values())
+        return min((seconds for seconds in until if seconds > 0), default=math.inf)

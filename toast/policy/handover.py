@@ -6,7 +6,8 @@ be in time; earlier only what no peer can bring in time, and never more than a f
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,6 +21,7 @@ __all__ = [
     "Blocks",
     "HandOverSettings",
     "MissingBlocks",
+    "MissingBytes",
     "Order",
     "OriginEstimate",
     "Reason",
@@ -30,12 +32,12 @@ __all__ = [
     "next_order_in",
 ]
 
-_NEAR_SECONDS = 20.0
-
 Blocks = Callable[[int], NDArray[np.bool_]]
 """For a piece, bool[B]: something about its blocks."""
 MissingBlocks = Blocks
 """For a piece, bool[B]: its blocks that are not here."""
+MissingBytes = Callable[[int], int]
+"""For a piece: bytes of it that are not here."""
 
 
 class Reason(StrEnum):
@@ -122,7 +124,7 @@ class Terms:
         waiting: why a picture waits for what is due now; None while the film runs.
         ahead_seconds: slack below which a piece that no neighbour can bring in time is fetched.
         most_ahead_seconds: slack above which nothing is.
-        hopeless: bool[P], pieces that some neighbour has but none can bring in time.
+        hopeless: pieces that some neighbour has but none can bring in time.
         first_blocks: of a piece, the blocks that the picture waits for; None if that is not known.
         bytes_left: most that may be asked for now.
     """
@@ -130,7 +132,7 @@ class Terms:
     waiting: Reason | None = None
     ahead_seconds: float = 8.0
     most_ahead_seconds: float = 15.0
-    hopeless: NDArray[np.bool_] | None = None
+    hopeless: AbstractSet[int] = frozenset()
     first_blocks: Blocks | None = None
     bytes_left: float = math.inf
 
@@ -164,6 +166,7 @@ def due_orders(  # noqa: PLR0917 - the contract of the rooms: callers may pass t
     estimate: OriginEstimate,
     settings: HandOverSettings,
     terms: Terms,
+    missing_size: MissingBytes | None = None,
 ) -> list[Order]:
     """What to order from the origin now, earliest due first.
 
@@ -178,24 +181,25 @@ def due_orders(  # noqa: PLR0917 - the contract of the rooms: callers may pass t
         estimate: the way to the origin. Nothing is ordered while it is down.
         settings: how careful to be.
         terms: see `Terms`.
+        missing_size: the same as `missing_blocks` in bytes; None: they are counted.
     """
     orders: list[Order] = []
+    size_of = missing_size or _counting(missing_blocks, geometry)
     left = terms.bytes_left
-    under_way = int(np.count_nonzero(view.closed & view.missing))
+    under_way = len(view.supplied)
     if not estimate.up or left <= 0 or under_way >= _most(settings, terms):
         return orders
-    fixed, rate, before = _way(view, missing_blocks, geometry, estimate, settings)
-    for piece, slack in _by_slack(view, terms.most_ahead_seconds):
+    fixed, rate, before = _way(view, size_of, estimate, settings)
+    for piece, slack, alone in view.open_by_slack(terms.most_ahead_seconds):
         waited_for = terms.waiting is not None and slack <= 0
         room = settings.parallel_waiting if waited_for else settings.parallel
         longest = fixed + (before + geometry.piece_bytes) / rate
         if under_way + len(orders) >= room or slack > max(longest, terms.ahead_seconds):
             break
-        hopeless = _is_hopeless(view, terms, piece)
+        hopeless = alone or piece in terms.hopeless
         if slack > longest and not hopeless and left >= geometry.piece_bytes:
             continue  # however much is missing of it
-        missing = missing_blocks(piece)
-        size = missing_bytes(geometry, piece, missing)
+        size = size_of(piece)
         if not size:
             continue  # all here: it is being checked
         if size > left:
@@ -204,7 +208,7 @@ def due_orders(  # noqa: PLR0917 - the contract of the rooms: callers may pass t
         reason = _reason(terms, slack, needed, waited_for=waited_for, hopeless=hopeless)
         if reason is not None:
             first = terms.first_blocks(piece) if waited_for and terms.first_blocks else None
-            orders.append(make_order(piece, missing, reason, slack, first))
+            orders.append(make_order(piece, missing_blocks(piece), reason, slack, first))
             before += size
             left -= size
     return orders
@@ -227,30 +231,30 @@ def next_order_in(  # noqa: PLR0917 - as `due_orders`
     estimate: OriginEstimate,
     settings: HandOverSettings,
     terms: Terms,
-    missing_blocks: MissingBlocks | None = None,
+    missing_size: MissingBytes | None = None,
 ) -> float:
     """Seconds until the next piece must be ordered if nothing else happens; +inf if never.
 
-    Call it after `due_orders` with what that ordered marked closed. Without `missing_blocks` every
+    Call it after `due_orders` with what that ordered marked closed. Without `missing_size` every
     piece counts in full: the answer may then be too early, and is at least 20 ms, so that a timer
     set by it does not spin.
     """
     if not estimate.up or terms.bytes_left <= 0:
         return math.inf
-    if np.count_nonzero(view.closed & view.missing) >= settings.parallel:
+    if len(view.supplied) >= settings.parallel:
         return math.inf  # the arrival of one of them comes first
-    blocks = missing_blocks or (lambda piece: np.ones(geometry.blocks_in(piece), dtype=np.bool_))
-    fixed, rate, before = _way(view, blocks, geometry, estimate, settings)
+    size_of = missing_size or geometry.piece_size
+    fixed, rate, before = _way(view, size_of, estimate, settings)
     whole = fixed + (before + geometry.piece_bytes) / rate
     longest = min(max(terms.ahead_seconds, whole), terms.most_ahead_seconds)
     soonest = math.inf
-    for piece, slack in _by_slack(view):
+    for piece, slack, alone in view.open_by_slack():
         if slack - longest > soonest:
             break
-        hopeless = _is_hopeless(view, terms, piece)
+        hopeless = alone or piece in terms.hopeless
         if slack - whole >= soonest and not hopeless and terms.bytes_left >= geometry.piece_bytes:
             continue  # it comes after another one, however much is missing of it
-        size = missing_bytes(geometry, piece, blocks(piece))
+        size = size_of(piece)
         if not size:
             continue
         if size > terms.bytes_left:
@@ -259,7 +263,7 @@ def next_order_in(  # noqa: PLR0917 - as `due_orders`
         if hopeless:
             needed = max(needed, terms.ahead_seconds)
         soonest = min(soonest, slack - min(needed, terms.most_ahead_seconds))
-    return max(soonest, 0.0 if missing_blocks else 0.02)
+    return max(soonest, 0.0 if missing_size else 0.02)
 
 
 def missing_bytes(geometry: Geometry, piece: int, missing: NDArray[np.bool_]) -> int:
@@ -291,40 +295,15 @@ def _most(settings: HandOverSettings, terms: Terms) -> int:
 
 def _way(
     view: SwarmView,
-    missing_blocks: MissingBlocks,
-    geometry: Geometry,
+    size_of: MissingBytes,
     estimate: OriginEstimate,
     settings: HandOverSettings,
 ) -> tuple[float, float, int]:
     """Seconds that any order takes, bytes/second, and bytes ordered earlier that come first."""
-    closed = (view.closed & view.missing).nonzero()[0].tolist()
-    before = sum(missing_bytes(geometry, piece, missing_blocks(piece)) for piece in closed)
+    before = sum(size_of(piece) for piece in view.supplied)
     fixed = estimate.rtt_seconds + settings.verification_seconds + settings.margin_seconds
     return fixed, max(estimate.rate, 1.0), before
 
 
-def _by_slack(view: SwarmView, most: float = math.inf) -> Iterator[tuple[int, float]]:
-    """Pieces that could be ordered and their slack, earliest due first.
-
-    What is behind the playhead is not among them, nor what has more than so much slack.
-    """
-    open_ones = view.missing & ~view.closed
-    near = min(most, _NEAR_SECONDS)  # hardly ever does anyone look further: these first
-    yield from _sorted_by_slack(view, open_ones & (view.slack <= near))
-    if near < most:
-        further = open_ones & (view.slack > near) & (view.slack <= most) & (view.slack < math.inf)
-        yield from _sorted_by_slack(view, further)
-
-
-def _sorted_by_slack(view: SwarmView, pieces: NDArray[np.bool_]) -> Iterator[tuple[int, float]]:
-    wanted = pieces.nonzero()[0]
-    slack = view.slack[wanted]
-    order = slack.argsort(kind="stable")
-    return zip(wanted[order].tolist(), slack[order].tolist(), strict=True)
-
-
-def _is_hopeless(view: SwarmView, terms: Terms, piece: int) -> bool:
-    """Whether no neighbour can bring it."""
-    if terms.hopeless is not None and terms.hopeless[piece]:
-        return True
-    return bool(view.availability[piece] <= 0 and not view.in_flight[piece])
+def _counting(missing_blocks: MissingBlocks, geometry: Geometry) -> MissingBytes:
+    return lambda piece: missing_bytes(geometry, piece, missing_blocks(piece))

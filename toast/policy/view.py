@@ -1,12 +1,40 @@
 """What a picker sees, and what it answers with."""
 
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Plan", "SwarmView"]
+__all__ = ["Near", "Plan", "SwarmView"]
+
+_NEAR_SECONDS = 20.0
+_CHUNK = 32
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Near:
+    """What is missing and due soon, the earliest first: lists with one entry per piece.
+
+    Most of a decision is about these few, and for a few, lists are quicker than arrays.
+
+    Attributes:
+        limit: all with so little slack are here.
+        pieces: their numbers.
+        slack: seconds until each is due.
+        in_flight: whether it is under way from peers.
+        closed: whether the origin is fetching it.
+        offered: whether some neighbour has it.
+    """
+
+    limit: float
+    pieces: list[int]
+    slack: list[float]
+    in_flight: list[bool]
+    closed: list[bool]
+    offered: list[bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +73,56 @@ class SwarmView:
         return self.missing & ~self.closed & in_time
 
     @cached_property
+    def supplied(self) -> list[int]:
+        """The missing pieces that the origin is fetching."""
+        pieces: list[int] = (self.closed & self.missing).nonzero()[0].tolist()
+        return pieces
+
+    def near(self, least: float = _NEAR_SECONDS) -> Near:
+        """The missing pieces with slack up to `least`, and perhaps some more."""
+        near: Near | None = self.__dict__.get("_near")
+        if near is None or near.limit < least:
+            limit = min(max(least, self.horizon, _NEAR_SECONDS), sys.float_info.max)
+            near = self._lists(limit, (self.missing & (self.slack <= limit)).nonzero()[0])
+            self.__dict__["_near"] = near
+        return near
+
+    def open_by_slack(self, most: float = np.inf) -> Iterator[tuple[int, float, bool]]:
+        """Missing pieces that are not closed and have slack up to `most`, earliest due first.
+
+        Yields:
+            The piece, its slack, and whether no neighbour can bring it. None is behind the
+            playhead.
+        """
+        near = self.near()
+        yield from _open(near, most)
+        if near.limit >= most:
+            return
+        further = self.missing & (self.slack > near.limit) & (self.slack < np.inf)
+        pieces = further.nonzero()[0]
+        pieces = pieces[self.slack[pieces].argsort(kind="stable")]
+        for first in range(0, pieces.size, _CHUNK):  # hardly anyone looks at more than one
+            chunk = self._lists(most, pieces[first : first + _CHUNK])
+            yield from _open(chunk, most)
+            if chunk.slack[-1] > most:
+                return
+
+    def _lists(self, limit: float, pieces: NDArray[np.intp]) -> Near:
+        slack = self.slack[pieces]
+        due = slack.tolist()
+        if due != sorted(due):
+            order = slack.argsort(kind="stable")
+            pieces, due = pieces[order], slack[order].tolist()
+        return Near(
+            limit,
+            pieces.tolist(),
+            due,
+            self.in_flight[pieces].tolist(),
+            self.closed[pieces].tolist(),
+            (self.availability[pieces] > 0).tolist(),
+        )
+
+    @cached_property
     def candidates(self) -> NDArray[np.bool_]:
         """bool[P]: the needed pieces that some neighbour has."""
         return self.needed & (self.availability > 0)
@@ -61,3 +139,12 @@ class Plan:
 
     top: NDArray[np.intp]
     open: NDArray[np.intp]
+
+
+def _open(near: Near, most: float) -> Iterator[tuple[int, float, bool]]:
+    found = zip(near.pieces, near.slack, near.in_flight, near.closed, near.offered, strict=True)
+    for piece, slack, in_flight, closed, offered in found:
+        if slack > most:
+            return
+        if not closed:
+            yield piece, slack, not (offered or in_flight)

@@ -5,6 +5,7 @@ simulator that hand in the same facts get the same decisions.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,12 +14,13 @@ from numpy.typing import NDArray
 from toast.common.geometry import BLOCK_BYTES, Geometry
 from toast.policy.budget import Allowance, OriginBudget
 from toast.policy.buffer import Buffer, Stock, Unlimited
-from toast.policy.estimate import AskedOf, EstimateSettings, Prospects, Uplinks
+from toast.policy.estimate import AskedOf, EstimateSettings, Prospects, Unasked, Uplinks
 from toast.policy.giveup import GiveUp, GiveUpSettings
 from toast.policy.handover import (
     Blocks,
     HandOverSettings,
     MissingBlocks,
+    MissingBytes,
     Order,
     OriginEstimate,
     Reason,
@@ -33,7 +35,7 @@ from toast.policy.pickers import Picker, make_plan
 from toast.policy.pickers.base import rank_best
 from toast.policy.view import Plan, SwarmView
 
-__all__ = ["Decision", "Facts", "ViewingPolicy", "ViewingSettings"]
+__all__ = ["Counts", "Decision", "Facts", "ViewingPolicy", "ViewingSettings"]
 
 _NOTHING: NDArray[np.intp] = np.empty(0, np.intp)
 
@@ -103,6 +105,37 @@ class Facts:
         if self.seeking:
             return Reason.SEEK
         return Reason.RESUME if self.resuming else Reason.STARTUP
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Counts:
+    """What is known of the blocks of pieces, in numbers.
+
+    Attributes:
+        missing: bytes of a piece that are not here.
+        unasked: of a piece in flight, what was asked of nobody, and of whom the rest.
+    """
+
+    missing: MissingBytes
+    unasked: Unasked
+
+    @classmethod
+    def counting(
+        cls, geometry: Geometry, missing_blocks: MissingBlocks, asked_of: AskedOf | None
+    ) -> "Counts":
+        """The numbers that go with flags of blocks."""
+
+        def missing(piece: int) -> int:
+            return missing_bytes(geometry, piece, missing_blocks(piece))
+
+        def unasked(piece: int) -> tuple[int, Sequence[int]]:
+            if asked_of is None:
+                return missing(piece), ()
+            asked = asked_of(piece)
+            left = missing_bytes(geometry, piece, missing_blocks(piece) & (asked < 0))
+            return left, asked[asked >= 0].tolist()
+
+        return cls(missing, unasked)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -179,7 +212,7 @@ class ViewingPolicy:
         self._stored = True if wanted is None else wanted
         self._peer_rate = PeerRate()
         self._rate: float | None = None
-        self._give_up = GiveUp(geometry.pieces, settings.give_up)
+        self._give_up = GiveUp(settings.give_up)
         near = self._piece_seconds + settings.hand_over.margin_seconds
         self._lead = Lead(near, self._piece_seconds, settings.lead)
         self._plan = Plan(_NOTHING, _NOTHING)
@@ -196,6 +229,7 @@ class ViewingPolicy:
         *,
         asked_of: AskedOf | None = None,
         first_blocks: Blocks | None = None,
+        counts: Counts | None = None,
     ) -> Decision:
         """What to do now.
 
@@ -204,7 +238,9 @@ class ViewingPolicy:
             missing_blocks: bool[B] of a piece: its blocks that are not here.
             asked_of: of a piece in flight, whom each block was asked of; None if nobody knows.
             first_blocks: bool[B] of a piece: its blocks that a waiting picture needs.
+            counts: the first two in numbers, from who has them at hand; None: they are counted.
         """
+        counts = counts or Counts.counting(self._geometry, missing_blocks, asked_of)
         eject, have = self._room(facts)
         allowance = Allowance() if self._budget is None else self._budget.allowance(facts.now)
         # A server that may not be asked for a piece is as good as away: peers are asked for all.
@@ -216,21 +252,27 @@ class ViewingPolicy:
         view = self._view(facts, have, supplied)
         terms = self._terms(facts, allowance, first_blocks)
         if prospects is not None:
-            doubted = self._doubted(view, terms, prospects, missing_blocks, asked_of)
+            doubted = self._doubted(view, terms, prospects, counts.unasked)
             believed = self._give_up.believed(facts.now, doubted)
-            if believed.any():
+            if believed:
                 terms = replace(terms, hopeless=believed)
-        late, wait = self._late(facts, view, terms, prospects, missing_blocks)
+        late, wait = self._late(facts, view, terms, prospects, counts.missing)
         self._give_up.update(view.slack, view.missing, late, view.horizon)
         starving = self._is_starving(facts, view)
         self._lead.observe(facts.now, starving=starving, horizon=view.horizon)
-        asked = replace(view, closed=view.closed | self._give_up.given_up)
+        asked = view
+        if self._give_up.given_up:
+            closed = view.closed.copy()
+            closed[list(self._give_up.given_up)] = True
+            asked = replace(view, closed=closed)
         window = self._window()
         self._plan = make_plan(
             self._picker, asked, self._rng, top=window, open_=window, previous=self._plan
         )
         coming = self._coming(asked, window)
-        orders, refused, next_order = self._hand_over(facts, view, terms, missing_blocks)
+        orders, refused, next_order = self._hand_over(
+            facts, view, terms, missing_blocks, counts.missing
+        )
         wait = min(wait, next_order, self._give_up.next_belief_in(facts.now))
         if allowance.wait_seconds > 0:
             wait = min(wait, allowance.wait_seconds)
@@ -288,8 +330,7 @@ class ViewingPolicy:
         if facts.paused or facts.starting or facts.queued_bytes:
             return False
         alone = facts.uplinks is not None and not facts.uplinks.rates.size
-        left = view.missing & (view.slack > 0) & (view.slack < view.horizon)
-        return not alone and bool(left.any())
+        return not alone and any(0 < slack < view.horizon for slack in view.near().slack)
 
     def _hand_over_seconds(self, facts: Facts, size: float) -> float:
         """What the server needs to supply so many bytes in time."""
@@ -332,36 +373,35 @@ class ViewingPolicy:
         )
 
     def _doubted(
-        self,
-        view: SwarmView,
-        terms: Terms,
-        prospects: Prospects,
-        missing_blocks: MissingBlocks,
-        asked_of: AskedOf | None,
-    ) -> NDArray[np.bool_]:
-        """bool[P]: what some neighbour has and none seems to be able to bring in time."""
-        doubted = np.zeros(self._geometry.pieces, dtype=np.bool_)
-        soon = view.missing & ~view.closed & (view.slack <= terms.ahead_seconds)
-        pieces = (soon & ((view.availability > 0) | view.in_flight)).nonzero()[0]
-        if not pieces.size:
-            return doubted
-        pieces = pieces[np.argsort(view.slack[pieces], kind="stable")]
-        sizes = np.full(pieces.size, float(self._geometry.piece_bytes))
-        stuck = np.zeros(pieces.size, dtype=np.bool_)
-        for place in view.in_flight[pieces].nonzero()[0].tolist():
-            piece = int(pieces[place])
-            missing = missing_blocks(piece)
-            if asked_of is not None:
-                asked = asked_of(piece)
-                stuck[place] = prospects.is_stuck(asked)
-                missing = missing & (asked < 0)
-            sizes[place] = missing_bytes(self._geometry, piece, missing)
+        self, view: SwarmView, terms: Terms, prospects: Prospects, unasked: Unasked
+    ) -> list[int]:
+        """What some neighbour has and none seems to be able to bring in time."""
+        near = view.near(terms.ahead_seconds)
+        pieces, slacks, sizes, stuck = [], [], [], []
+        for piece, slack, in_flight, closed, offered in zip(
+            near.pieces, near.slack, near.in_flight, near.closed, near.offered, strict=True
+        ):
+            if slack > terms.ahead_seconds:
+                break
+            if closed or not (offered or in_flight):
+                continue
+            size, of_whom = unasked(piece) if in_flight else (self._geometry.piece_bytes, ())
+            pieces.append(piece)
+            slacks.append(slack)
+            sizes.append(size)
+            stuck.append(prospects.is_stuck(of_whom))
+        if not pieces:
+            return []
+        factor = self._settings.estimate.hopeless_factor
         soonest = prospects.soonest(pieces, sizes)
         # All of it may have been asked for already, of somebody who tells no longer what it has.
-        on_its_way = (sizes == 0) & ~stuck
-        left = self._settings.estimate.hopeless_factor * np.maximum(view.slack[pieces], 0.0)
-        doubted[pieces] = stuck | ((soonest > left) & ~on_its_way)
-        return doubted
+        return [
+            piece
+            for piece, slack, size, is_stuck, seconds in zip(
+                pieces, slacks, sizes, stuck, soonest, strict=True
+            )
+            if is_stuck or (size and seconds > factor * max(slack, 0.0))
+        ]
 
     def _late(
         self,
@@ -369,37 +409,56 @@ class ViewingPolicy:
         view: SwarmView,
         terms: Terms,
         prospects: Prospects | None,
-        missing_blocks: MissingBlocks,
-    ) -> tuple[NDArray[np.bool_], float]:
-        """What is not asked of peers, bool[P], and seconds until that may be more.
+        missing_size: MissingBytes,
+    ) -> tuple[list[int], float]:
+        """What is not asked of peers, and seconds until that may be more.
 
         A piece under way takes requests until a block would come after the moment at which the
         server takes over: what is on its way by then has come, and is not sent twice.
         """
-        late: NDArray[np.bool_] = view.missing & (view.slack < view.horizon) & ~view.in_flight
-        if prospects is None or view.horizon == -math.inf:
-            return late, math.inf
-        if terms.hopeless is not None:
-            late |= terms.hopeless
-        begun = view.missing & view.in_flight & ~view.closed & (view.slack < view.horizon)
-        pieces = begun.nonzero()[0]
-        if not pieces.size:
+        if view.horizon == -math.inf:
+            return [], math.inf
+        near = view.near(view.horizon)
+        late: list[int] = [] if prospects is None else list(terms.hopeless)
+        begun, slacks = [], []
+        for piece, slack, in_flight, closed in zip(
+            near.pieces, near.slack, near.in_flight, near.closed, strict=True
+        ):
+            if slack >= view.horizon:
+                break
+            if not in_flight:
+                late.append(piece)
+            elif not closed:
+                begun.append(piece)
+                slacks.append(slack)
+        if prospects is None or not begun:
             return late, math.inf
         safety = self._settings.estimate.safety_factor
-        needed = safety * prospects.next_block(pieces, BLOCK_BYTES)
-        for place, piece in enumerate(pieces.tolist()):
-            size = missing_bytes(self._geometry, piece, missing_blocks(piece))
-            needed[place] += self._hand_over_seconds(facts, size)
-        left = view.slack[pieces] - needed
-        late[pieces] |= left <= 0
-        return late, float(left[left > 0].min(initial=math.inf))
+        wait = math.inf
+        for piece, slack, seconds in zip(
+            begun, slacks, prospects.next_block(begun, BLOCK_BYTES), strict=True
+        ):
+            needed = safety * seconds + self._hand_over_seconds(facts, missing_size(piece))
+            left = slack - needed
+            if left > 0:
+                wait = min(wait, left)
+            else:
+                late.append(piece)
+        return late, wait
 
     def _hand_over(
-        self, facts: Facts, view: SwarmView, terms: Terms, missing_blocks: MissingBlocks
+        self,
+        facts: Facts,
+        view: SwarmView,
+        terms: Terms,
+        missing_blocks: MissingBlocks,
+        missing_size: MissingBytes,
     ) -> tuple[list[Order], frozenset[int], float]:
         """What the server must supply now, what it must not, and seconds until it may have to."""
         geometry, settings = self._geometry, self._settings.hand_over
-        orders = due_orders(view, missing_blocks, geometry, facts.origin, settings, terms)
+        orders = due_orders(
+            view, missing_blocks, geometry, facts.origin, settings, terms, missing_size
+        )
         left = terms.bytes_left
         if self._budget is not None:
             for order in orders:
@@ -413,11 +472,13 @@ class ViewingPolicy:
         refused: frozenset[int] = frozenset()
         if left < geometry.piece_bytes:
             plenty = replace(terms, bytes_left=math.inf)
-            unmet = due_orders(after, missing_blocks, geometry, facts.origin, settings, plenty)
+            unmet = due_orders(
+                after, missing_blocks, geometry, facts.origin, settings, plenty, missing_size
+            )
             refused = frozenset(order.piece for order in unmet)
         if left != terms.bytes_left:
             terms = replace(terms, bytes_left=left)
-        wait = next_order_in(after, geometry, facts.origin, settings, terms, missing_blocks)
+        wait = next_order_in(after, geometry, facts.origin, settings, terms, missing_size)
         return orders, refused, wait
 
 

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from toast.policy.handover import (
     Terms,
     due_orders,
     make_order,
+    missing_bytes,
     next_order_in,
 )
 
@@ -45,7 +47,15 @@ def orders(view, pictures=None, *, estimate=FAST, settings=MANY, **terms):
 
 def wait(view, pictures=None, *, estimate=FAST, settings=MANY, **terms):
     cut = geometry(view.missing.size)
-    return next_order_in(view, cut, estimate, settings, Terms(**terms), missing_from(pictures))
+    missing = missing_from(pictures)
+    return next_order_in(
+        view,
+        cut,
+        estimate,
+        settings,
+        Terms(**terms),
+        lambda piece: missing_bytes(cut, piece, missing(piece)),
+    )
 
 
 class TestMakeOrder:
@@ -212,12 +222,14 @@ def test_orders_are_lawful_and_the_timer_agrees_with_them(view, way, parallel, s
         assert {Reason.NO_SOURCE: nobody, Reason.URGENT: not nobody}.get(order.reason, True)
 
     # Once these are ordered nothing else is due, and the timer has a moment of its own.
-    view.closed[pieces] = True
+    closed = view.closed.copy()
+    closed[pieces] = True
+    view = replace(view, closed=closed)
     later = wait(view, pictures, estimate=way, settings=rules, **terms)
     again = orders(view, pictures, estimate=way, settings=rules, **terms)
     assert again == []
     assert later > 0
     if math.isfinite(later):
-        view.slack[:] -= later + 1e-6
+        view = replace(view, slack=view.slack - (later + 1e-6))
         at_last = orders(view, pictures, estimate=way, settings=rules, **terms)
         assert at_last, "the timer went off and nothing was due"

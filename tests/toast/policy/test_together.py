@@ -22,6 +22,7 @@ from toast.policy import (
     next_order_in,
     picker_names,
 )
+from toast.policy.handover import missing_bytes
 
 BLOCKS = 4
 PIECE = BLOCKS * BLOCK_BYTES
@@ -74,6 +75,9 @@ class OneViewer:
             seconds_per_piece=SECONDS / PIECES,
         )
 
+    def left(self, piece):
+        return missing_bytes(self.geometry, piece, self.missing(piece))
+
     def missing(self, piece):
         return ~self.blocks[piece]
 
@@ -121,7 +125,7 @@ class OneViewer:
             *(when for when, _ in self.fetches),
             self.block_at,
             now + self.playhead.next_event(now, self.have),
-            now + next_order_in(view, self.geometry, self.way, self.rules, terms, self.missing),
+            now + next_order_in(view, self.geometry, self.way, self.rules, terms, self.left),
             math.inf,
         )
 

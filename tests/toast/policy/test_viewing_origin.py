@@ -24,6 +24,7 @@ from toast.policy import (
     Reason,
     Uplinks,
 )
+from toast.policy.viewing import Counts
 
 FILM_RATE = float(GEOMETRY.piece_bytes)  # one second a piece
 BEGUN = np.array([True, True, False, False])
@@ -287,3 +288,29 @@ class TestBudget:
 
         assert have.sum() == 7
         assert self.budget.spent_bytes <= 7.5 * GEOMETRY.piece_bytes
+
+
+@pytest.mark.parametrize("slack", [0.3, 3.0])
+def test_numbers_at_hand_decide_as_flags_of_blocks_do(slack):
+    """Piece 0 is half here, and one block of it is asked for."""
+
+    def missing(piece):
+        return ~BEGUN if piece == 0 else all_blocks(piece)
+
+    def asked_of(piece):
+        return np.array([-1, -1, 1, -1]) if piece == 0 else np.full(4, -1)
+
+    def missing_size(piece):
+        return BLOCK_BYTES * (2 if piece == 0 else 4)
+
+    def unasked(piece):
+        return (BLOCK_BYTES, [1]) if piece == 0 else (4 * BLOCK_BYTES, [])
+
+    who = uplinks(rate=FILM_RATE / 30, queued=BLOCK_BYTES, count=2)
+    known = facts(slack=later(slack), uplinks=who, in_flight=mask("*"))
+    by_flags = policy(give_up=FIRM).decide(known, missing, asked_of=asked_of)
+    by_numbers = policy(give_up=FIRM).decide(known, missing, counts=Counts(missing_size, unasked))
+
+    assert by_flags.orders == by_numbers.orders != []
+    assert by_flags.ranked == by_numbers.ranked
+    assert by_flags.wait_seconds == by_numbers.wait_seconds
