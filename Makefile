@@ -22,8 +22,16 @@ lint: $(READY) ## style and the laws of the house
 types: $(READY) ## static types, strict
 	$(BIN)/mypy
 
-unit: $(READY) ## the tests alone (ARGS="-k picker")
+# Most tests wait more than they compute, so more of them run at once than there are cores. Those that
+# start whole swarms or foreign programs have the machine to themselves. What fails is tried once
+# more, since a machine may be busy with others: the report lists it as rerun.
+unit: $(READY) ## the tests alone (ARGS="-k picker" picks some, and runs them one by one, once)
+ifeq ($(strip $(ARGS)),)
+	$(BIN)/pytest -n 3 --dist loadfile --reruns 1 -raR -m "not lab and not interop"
+	$(BIN)/pytest --reruns 1 -raR -m "lab or interop"
+else
 	$(BIN)/pytest $(ARGS)
+endif
 
 system-packages: ## foreign programs that the tests talk to, where they can be installed
 	@.ci/system-packages
