@@ -51,11 +51,11 @@ def make_facts(neighbours: int, rng: np.random.Generator) -> Facts:
         starting=False,
         seeking=False,
         uplinks=Uplinks(
-            rates=rng.uniform(1e3, 5e4, neighbours),
-            queued_bytes=np.full(neighbours, 32_768.0),
-            choking=rng.random(neighbours) < 0.2,
-            silent_seconds=rng.exponential(0.5, neighbours),
-            has=has,
+            rates=rng.uniform(1e3, 5e4, neighbours).tolist(),
+            queued_bytes=[32_768.0] * neighbours,
+            choking=(rng.random(neighbours) < 0.2).tolist(),
+            silent_seconds=rng.exponential(0.5, neighbours).tolist(),
+            has=list(has),
         ),
     )
 

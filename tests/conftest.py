@@ -7,12 +7,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from pyroute2 import IPRoute, netns
 
 from experiments.film import FilmSpec, make_film
 
 SMALL_FILM = FilmSpec(duration_seconds=6.0, bit_rate=125_000.0, width=320, height=180)
 
+
+# How long an example takes is the machine's matter.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
 
 FIGURES = pytest.StashKey[dict]()
 

@@ -227,7 +227,7 @@ class SimViewer(Peer):
     def _facts(self, now: float) -> Facts:
         sources = list(self.sources.values())
         world = self.world
-        uplinks = Uplinks.none(world.cut.pieces)
+        uplinks = Uplinks.none()
         if sources:
             uplinks = self._memory.observe(
                 now,
@@ -235,7 +235,7 @@ class SimViewer(Peer):
                 [flow.received_bytes for flow in sources],
                 [flow.queued_bytes for flow in sources],
                 [flow.choked for flow in sources],
-                world.told[[flow.source.number for flow in sources]],
+                [flow.source.told for flow in sources],
             )
         playing = self.playing
         position = playing.position(now)

@@ -44,31 +44,29 @@ class EstimateSettings:
     is only a little too slow brings a part of it, and the estimate may be wrong."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Uplinks:
     """What is known of each of N neighbours as a source.
 
     Attributes:
-        rates: float64[N], bytes/second at which it was seen to send to us; NaN if it never did.
-        queued_bytes: float64[N], asked of it and not yet come.
-        choking: bool[N], it takes no requests from us.
-        silent_seconds: float64[N], since it last sent something, or was first asked if that is
-            later; 0 while nothing is asked of it.
-        has: bool[N, P], the pieces that it has.
+        rates: bytes/second at which it was seen to send to us; NaN if it never did.
+        queued_bytes: asked of it and not yet come.
+        choking: it takes no requests from us.
+        silent_seconds: since it last sent something, or was first asked if that is later; 0 while
+            nothing is asked of it.
+        has: bool[P] of each, the pieces that it has: lent, not copied.
     """
 
-    rates: NDArray[np.float64]
-    queued_bytes: NDArray[np.float64]
-    choking: NDArray[np.bool_]
-    silent_seconds: NDArray[np.float64]
-    has: NDArray[np.bool_]
+    rates: Sequence[float]
+    queued_bytes: Sequence[float]
+    choking: Sequence[bool]
+    silent_seconds: Sequence[float]
+    has: Sequence[NDArray[np.bool_]]
 
     @classmethod
-    def none(cls, pieces: int) -> "Uplinks":
+    def none(cls) -> "Uplinks":
         """Nobody is there."""
-        empty = np.empty(0)
-        nobody = np.empty(0, dtype=np.bool_)
-        return cls(empty, empty, nobody, empty, np.empty((0, pieces), dtype=np.bool_))
+        return cls((), (), (), (), ())
 
 
 class _Meter:
@@ -77,6 +75,8 @@ class _Meter:
     Unlike libtorrent's own averages it does not begin at zero, so it is right from the first
     moments on: what is thought slow for some seconds is passed over for some seconds.
     """
+
+    __slots__ = ("_at", "_busy", "_bytes", "_heard_at", "_received", "_seconds")
 
     def __init__(self) -> None:
         self._bytes = 0.0
@@ -114,7 +114,7 @@ class UplinkMemory:
         received_bytes: Sequence[int],
         queued_bytes: Sequence[int],
         choking: Sequence[bool],
-        has: NDArray[np.bool_],
+        has: Sequence[NDArray[np.bool_]],
     ) -> Uplinks:
         """What is known of those who are connected now; all others are forgotten.
 
@@ -124,22 +124,18 @@ class UplinkMemory:
             received_bytes: what each has sent since it was connected.
             queued_bytes: asked of each and not yet come.
             choking: whether each takes no requests.
-            has: bool[N, P], the pieces that each has.
+            has: bool[P] of each, the pieces that it has.
         """
         known = self._meters
         self._meters = {name: known.get(name) or _Meter() for name in who}
-        rates, silent = np.empty(len(who)), np.empty(len(who))
-        for place, name in enumerate(who):
-            rates[place], silent[place] = self._meters[name].observe(
-                now, received_bytes[place], busy=queued_bytes[place] > 0
-            )
-        return Uplinks(
-            rates=rates,
-            queued_bytes=np.asarray(queued_bytes, dtype=np.float64),
-            choking=np.asarray(choking, dtype=np.bool_),
-            silent_seconds=silent,
-            has=has,
-        )
+        rates, silent = [], []
+        for meter, received, queued in zip(
+            self._meters.values(), received_bytes, queued_bytes, strict=True
+        ):
+            rate, seconds = meter.observe(now, received, busy=queued > 0)
+            rates.append(rate)
+            silent.append(seconds)
+        return Uplinks(rates, queued_bytes, choking, silent, has)
 
 
 class Prospects:
@@ -166,10 +162,10 @@ class Prospects:
         self._drain: list[float] = []
         proven: list[float] = []
         for seen, queued, choking, silent in zip(
-            uplinks.rates.tolist(),
-            uplinks.queued_bytes.tolist(),
-            uplinks.choking.tolist(),
-            uplinks.silent_seconds.tolist(),
+            uplinks.rates,
+            uplinks.queued_bytes,
+            uplinks.choking,
+            uplinks.silent_seconds,
             strict=True,
         ):
             unproven = math.isnan(seen)

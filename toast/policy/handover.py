@@ -116,7 +116,7 @@ class Order:
     awaited: int = 0
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Terms:
     """On what terms the origin may be asked at one moment.
 
@@ -283,8 +283,14 @@ def missing_bytes(geometry: Geometry, piece: int, missing: NDArray[np.bool_]) ->
 
 
 def _ranges(blocks: NDArray[np.bool_]) -> tuple[tuple[int, int], ...]:
-    edges = (np.diff(blocks.astype(np.int8), prepend=0, append=0)).nonzero()[0].tolist()
-    return tuple(zip(edges[0::2], edges[1::2], strict=True))
+    flags, ranges = blocks.tobytes(), []
+    start = flags.find(1)
+    while start >= 0:
+        end = flags.find(0, start)
+        end = len(flags) if end < 0 else end
+        ranges.append((start, end))
+        start = flags.find(1, end)
+    return tuple(ranges)
 
 
 def _most(settings: HandOverSettings, terms: Terms) -> int:

@@ -1,9 +1,8 @@
 """What a picker sees, and what it answers with."""
 
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,10 @@ _NEAR_SECONDS = 20.0
 _CHUNK = 32
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+# Neither is frozen: to make a frozen one takes several times as long, and each decision makes some.
+
+
+@dataclass(eq=False, slots=True)
 class Near:
     """What is missing and due soon, the earliest first: lists with one entry per piece.
 
@@ -37,7 +39,7 @@ class Near:
     offered: list[bool]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class SwarmView:
     """One viewer's view of its film and swarm at one moment; arrays have one entry per piece.
 
@@ -62,30 +64,70 @@ class SwarmView:
     horizon: float
     playhead_piece: int
     seconds_per_piece: float
+    _needed: NDArray[np.bool_] | None = field(default=None, init=False, repr=False)
+    _candidates: NDArray[np.bool_] | None = field(default=None, init=False, repr=False)
+    _supplied: list[int] | None = field(default=None, init=False, repr=False)
+    _near: Near | None = field(default=None, init=False, repr=False)
 
-    @cached_property
+    @property
     def needed(self) -> NDArray[np.bool_]:
         """bool[P]: what peers may still bring, whether or not any neighbour has it now.
 
         A piece under way may be finished inside the horizon: what was begun in time may end there.
         """
-        in_time = (self.slack >= self.horizon) | self.in_flight
-        return self.missing & ~self.closed & in_time
+        if self._needed is None:
+            # True > False: in one step what is missing and not closed.
+            in_time = (self.slack >= self.horizon) | self.in_flight
+            self._needed = (self.missing > self.closed) & in_time
+        return self._needed
 
-    @cached_property
+    @property
     def supplied(self) -> list[int]:
         """The missing pieces that the origin is fetching."""
-        pieces: list[int] = (self.closed & self.missing).nonzero()[0].tolist()
-        return pieces
+        if self._supplied is None:
+            self._supplied = (self.closed & self.missing).nonzero()[0].tolist()
+        return self._supplied
 
     def near(self, least: float = _NEAR_SECONDS) -> Near:
         """The missing pieces with slack up to `least`, and perhaps some more."""
-        near: Near | None = self.__dict__.get("_near")
-        if near is None or near.limit < least:
+        if self._near is None or self._near.limit < least:
             limit = min(max(least, self.horizon, _NEAR_SECONDS), sys.float_info.max)
-            near = self._lists(limit, (self.missing & (self.slack <= limit)).nonzero()[0])
-            self.__dict__["_near"] = near
-        return near
+            pieces = (self.missing & (self.slack <= limit)).nonzero()[0]
+            self._near = self._lists(limit, pieces)
+        return self._near
+
+    def closing(self, pieces: Collection[int]) -> "SwarmView":
+        """The same with these missing pieces closed as well."""
+        if not pieces:
+            return self
+        closed = self.closed.copy()
+        for piece in pieces:
+            closed[piece] = True
+        return SwarmView(
+            self.slack,
+            self.missing,
+            self.availability,
+            self.in_flight,
+            closed,
+            self.horizon,
+            self.playhead_piece,
+            self.seconds_per_piece,
+        )
+
+    def offering(self, pieces: NDArray[np.bool_]) -> "SwarmView":
+        """As if some of the needed pieces alone were missing, and some neighbour had them."""
+        view = SwarmView(
+            self.slack,
+            pieces,
+            pieces.astype(np.int32),
+            self.in_flight,
+            self.closed,
+            self.horizon,
+            self.playhead_piece,
+            self.seconds_per_piece,
+        )
+        view._needed = view._candidates = pieces
+        return view
 
     def open_by_slack(self, most: float = np.inf) -> Iterator[tuple[int, float, bool]]:
         """Missing pieces that are not closed and have slack up to `most`, earliest due first.
@@ -122,13 +164,15 @@ class SwarmView:
             (self.availability[pieces] > 0).tolist(),
         )
 
-    @cached_property
+    @property
     def candidates(self) -> NDArray[np.bool_]:
         """bool[P]: the needed pieces that some neighbour has."""
-        return self.needed & (self.availability > 0)
+        if self._candidates is None:
+            self._candidates = self.needed & (self.availability > 0)
+        return self._candidates
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Plan:
     """What to ask of peers: everything that is in neither list is off.
 

@@ -56,7 +56,10 @@ class ViewingSettings:
     """How far ahead of us whoever feeds us should watch."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+# These are not frozen: to make a frozen one takes several times as long, once per decision.
+
+
+@dataclass(eq=False, slots=True)
 class Facts:
     """What is known at one moment; arrays have one entry per piece.
 
@@ -138,7 +141,7 @@ class Counts:
         return cls(missing, unasked)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Decision:
     """What to do now.
 
@@ -254,17 +257,12 @@ class ViewingPolicy:
         if prospects is not None:
             doubted = self._doubted(view, terms, prospects, counts.unasked)
             believed = self._give_up.believed(facts.now, doubted)
-            if believed:
-                terms = replace(terms, hopeless=believed)
+            terms.hopeless = believed
         late, wait = self._late(facts, view, terms, prospects, counts.missing)
         self._give_up.update(view.slack, view.missing, late, view.horizon)
         starving = self._is_starving(facts, view)
         self._lead.observe(facts.now, starving=starving, horizon=view.horizon)
-        asked = view
-        if self._give_up.given_up:
-            closed = view.closed.copy()
-            closed[list(self._give_up.given_up)] = True
-            asked = replace(view, closed=closed)
+        asked = view.closing(self._give_up.given_up)
         window = self._window()
         self._plan = make_plan(
             self._picker, asked, self._rng, top=window, open_=window, previous=self._plan
@@ -292,17 +290,21 @@ class ViewingPolicy:
 
     def _view(self, facts: Facts, have: NDArray[np.bool_], supplied: bool) -> SwarmView:
         missing = ~have
-        due = np.where(missing, facts.slack, np.inf)
-        return SwarmView(
+        view = SwarmView(
             slack=facts.slack,
             missing=missing,
             availability=facts.availability,
             in_flight=facts.in_flight & missing,
             closed=facts.closed,
             horizon=self._horizon_of(facts, supplied),
-            playhead_piece=int(np.argmin(due)),
+            playhead_piece=0,
             seconds_per_piece=self._piece_seconds,
         )
+        near = view.near().pieces
+        view.playhead_piece = (
+            near[0] if near else int(np.where(missing, facts.slack, np.inf).argmin())
+        )
+        return view
 
     def _note_rate(self, facts: Facts, prospects: Prospects | None) -> None:
         """How fast peers send, all together: None until some did."""
@@ -329,7 +331,7 @@ class ViewingPolicy:
         """Whether neighbours are there, asked for nothing, and pieces are left to the server."""
         if facts.paused or facts.starting or facts.queued_bytes:
             return False
-        alone = facts.uplinks is not None and not facts.uplinks.rates.size
+        alone = facts.uplinks is not None and not len(facts.uplinks.rates)
         return not alone and any(0 < slack < view.horizon for slack in view.near().slack)
 
     def _hand_over_seconds(self, facts: Facts, size: float) -> float:
@@ -345,20 +347,16 @@ class ViewingPolicy:
 
     def _coming(self, view: SwarmView, window: int) -> NDArray[np.intp]:
         """What the picker would want next of the pieces that no neighbour has yet."""
-        nobody = view.availability == 0
-        hoped = view.needed & nobody
+        hoped = view.needed & (view.availability == 0)
         if not hoped.any():
             return _NOTHING
-        ones = nobody.astype(np.int32)
-        return rank_best(
-            self._picker, replace(view, missing=hoped, availability=ones), self._rng, window
-        )[:window]
+        return rank_best(self._picker, view.offering(hoped), self._rng, window)[:window]
 
     def _terms(self, facts: Facts, allowance: Allowance, first_blocks: Blocks | None) -> Terms:
         """On what terms the server may be asked now."""
         settings = self._settings.hand_over
         ahead, most = settings.ahead_seconds, settings.most_ahead_seconds
-        if facts.uplinks is not None and not facts.uplinks.rates.size:
+        if facts.uplinks is not None and not len(facts.uplinks.rates):
             ahead = max(ahead, settings.alone_seconds)
         if facts.paused:
             ahead, most = 0.0, min(most, settings.paused_seconds)
@@ -464,11 +462,7 @@ class ViewingPolicy:
             for order in orders:
                 self._budget.spend(facts.now, _ordered_bytes(geometry, order))
             left -= sum(_ordered_bytes(geometry, order) for order in orders)
-        after = view
-        if orders:
-            closed = facts.closed.copy()
-            closed[[order.piece for order in orders]] = True
-            after = replace(view, closed=closed)
+        after = view.closing([order.piece for order in orders])
         refused: frozenset[int] = frozenset()
         if left < geometry.piece_bytes:
             plenty = replace(terms, bytes_left=math.inf)

@@ -10,14 +10,9 @@ __all__ = ["Lookout"]
 
 
 class Lookout:
-    """Looks at the neighbours, and remembers how they have sent so far.
+    """Looks at the neighbours, and remembers how they have sent so far."""
 
-    Args:
-        pieces: how many the film has.
-    """
-
-    def __init__(self, pieces: int) -> None:
-        self._pieces = pieces
+    def __init__(self) -> None:
         self._memory = UplinkMemory()
         self._places: dict[tuple[str, int], int] = {}
         self._snapshot: Snapshot | None = None
@@ -32,16 +27,13 @@ class Lookout:
         neighbours = snapshot.neighbours
         self._snapshot = snapshot
         self._places = {neighbour.address: n for n, neighbour in enumerate(neighbours)}
-        has = np.empty((len(neighbours), self._pieces), dtype=np.bool_)
-        for place, neighbour in enumerate(neighbours):
-            has[place] = neighbour.pieces
         return self._memory.observe(
             now,
             [neighbour.address for neighbour in neighbours],
             [neighbour.received_bytes for neighbour in neighbours],
             [neighbour.queued_bytes for neighbour in neighbours],
             [neighbour.choking_us for neighbour in neighbours],
-            has,
+            [neighbour.pieces for neighbour in neighbours],
         )
 
     def asked_of(self, piece: int) -> NDArray[np.intp]:

@@ -91,7 +91,7 @@ class Viewer:
         self._neighbourhood = neighbourhood
         self._rng = rng
         self._clock = clock
-        self._lookout = Lookout(self._geometry.pieces)
+        self._lookout = Lookout()
         self._budget = budget or OriginBudget(settings.budget, clock())
         self._keeping = Keeping(metainfo, settings)
         self._file = self._keeping.file

@@ -53,7 +53,7 @@ class TestWhoIsCountedOn:
         assert prospects(who).live == [live]
 
     def test_nobody_is_there(self):
-        none = Prospects(Uplinks.none(3), FILM_RATE, EstimateSettings())
+        none = Prospects(Uplinks.none(), FILM_RATE, EstimateSettings())
 
         assert none.live == []
         assert soonest(none, 5.0, 5.0) == [math.inf, math.inf]
@@ -162,7 +162,7 @@ class TestMemory:
 
         assert np.isnan(seen.rates[0])
         assert seen.silent_seconds[0] == 0.0
-        assert seen.has.shape == (1, 2)
+        assert seen.has is self.HAS
 
     def test_the_rate_is_known_half_a_second_after_the_first_byte(self):
         assert self.sent(UplinkMemory(), 1000.0, end=0.5).rates[0] == pytest.approx(1000.0)
@@ -212,6 +212,6 @@ class TestMemory:
         assert np.isnan(self.observe(memory, 10.2, 0, 0).rates[0])
 
     def test_nobody(self):
-        seen = UplinkMemory().observe(0.0, [], [], [], [], np.empty((0, 2), np.bool_))
+        seen = UplinkMemory().observe(0.0, [], [], [], [], [])
 
-        assert seen.rates.size == seen.silent_seconds.size == 0
+        assert seen.rates == seen.silent_seconds == []

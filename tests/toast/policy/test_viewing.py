@@ -158,7 +158,7 @@ def test_the_same_facts_and_chance_give_the_same_decisions():
         ({"paused": True}, False),
         ({"starting": True}, False),
         ({"have": mask("***")}, False),
-        ({"uplinks": Uplinks.none(PIECES)}, False),
+        ({"uplinks": Uplinks.none()}, False),
         ({"origin": DOWN}, False),
     ],
 )

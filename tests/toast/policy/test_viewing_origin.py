@@ -121,7 +121,7 @@ class TestWhatNeighboursCanBring:
     def test_with_nobody_around_the_server_is_asked_somewhat_sooner(self):
         none = np.zeros(PIECES, np.int32)
         decider = policy(hand_over=HandOverSettings(parallel=20))
-        known = facts(slack=later(3.0), availability=none, uplinks=Uplinks.none(PIECES))
+        known = facts(slack=later(3.0), availability=none, uplinks=Uplinks.none())
 
         assert pieces(decider.decide(known, all_blocks)) == list(range(8))
 
@@ -199,7 +199,7 @@ class TestWaitingForAPicture:
 
 
 class TestPaused:
-    @pytest.mark.parametrize("who", [None, Uplinks.none(PIECES)])
+    @pytest.mark.parametrize("who", [None, Uplinks.none()])
     def test_nothing_is_fetched_ahead(self, who):
         nobody = np.zeros(PIECES, np.int32)
         decider = policy(hand_over=HandOverSettings(parallel=20))

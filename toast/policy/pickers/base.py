@@ -14,6 +14,7 @@ __all__ = [
     "Picker",
     "by_due_time",
     "create_picker",
+    "in_due_order",
     "make_plan",
     "picker_names",
     "rank_best",
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 _SOON_SECONDS = 60.0
+_FEW = 64
 
 
 class Picker(Protocol):
@@ -70,14 +72,23 @@ def picker_names() -> tuple[str, ...]:
 
 def by_due_time(view: SwarmView, pieces: NDArray[np.bool_]) -> NDArray[np.intp]:
     """The chosen pieces, earliest due first, ties by number: intp[n]."""
-    chosen = pieces.nonzero()[0]
-    return chosen[np.argsort(view.slack[chosen], kind="stable")]
+    return in_due_order(view, pieces.nonzero()[0])
+
+
+def in_due_order(view: SwarmView, pieces: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Pieces whose numbers rise, intp[n], earliest due first, ties by number."""
+    if pieces.size < 2:
+        return pieces
+    return pieces[view.slack[pieces].argsort(kind="stable")]
 
 
 def soonest(view: SwarmView, pieces: NDArray[np.bool_], most: int) -> NDArray[np.intp]:
     """As `by_due_time`, but of all behind the first `most` some may be left out."""
-    near = pieces & (view.slack <= max(view.horizon, 0.0) + _SOON_SECONDS)
-    return by_due_time(view, near if np.count_nonzero(near) >= most else pieces)
+    chosen = pieces.nonzero()[0]
+    if chosen.size > max(most, _FEW):
+        near = (pieces & (view.slack <= max(view.horizon, 0.0) + _SOON_SECONDS)).nonzero()[0]
+        chosen = near if near.size >= most else chosen
+    return in_due_order(view, chosen)
 
 
 def rank_best(

@@ -39,13 +39,16 @@ class Hybrid:
 
     def rank_best(self, view: SwarmView, rng: np.random.Generator, most: int) -> NDArray[np.intp]:
         """The first `most` of them, and perhaps more: nothing is drawn without need."""
-        drawn = self.drawn(view)
-        soon = soonest(view, view.candidates & ~drawn, most)
-        if soon.size >= most or not (view.candidates & drawn).any():
-            return soon
+        soon = soonest(view, view.candidates, most)
+        drawn_from = int(view.slack[soon].searchsorted(self._drawn_from(view)))
+        if drawn_from >= min(most, soon.size):
+            return soon[:drawn_from]
         return self.rank(view, rng)
 
     def drawn(self, view: SwarmView) -> NDArray[np.bool_]:
         """What lies behind the soon range."""
+        return view.slack >= self._drawn_from(view)
+
+    def _drawn_from(self, view: SwarmView) -> float:
         # With no server to fall back on nothing is given up, and the horizon may be -inf.
-        return view.slack >= max(view.horizon, 0.0) + self.in_order_seconds
+        return max(view.horizon, 0.0) + self.in_order_seconds
