@@ -1,4 +1,4 @@
 """The tracker: who is in which swarm, and for our own viewers also where in the film they are.
 
-`messages`, `codec` and `state` are pure; `connections` and `http` alone touch sockets and clocks.
+Everything is pure but `server`, `connections`, `udp` and `http`, which touch sockets and clocks.
 """

@@ -7,7 +7,6 @@ RFC 3986, not the blank of HTML forms.
 """
 
 import ipaddress
-import math
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -17,7 +16,6 @@ import bencode2
 
 from tracker.errors import RequestError
 from tracker.messages import Announce, AnnounceAnswer, Event, Peer, SwarmCounts, pack_address
-from tracker.settings import TrackerSettings
 
 __all__ = [
     "MAX_PLAYHEAD_SECONDS",
@@ -25,6 +23,7 @@ __all__ = [
     "encode_failure",
     "encode_scrape",
     "parse_announce",
+    "parse_playhead",
     "parse_scrape",
 ]
 
@@ -73,6 +72,18 @@ def parse_announce(query: bytes) -> Announce:
     )
 
 
+def parse_playhead(query: bytes) -> float | None:
+    """The playhead alone, of a query that came as BEP 41 URL data; None if it has none.
+
+    Raises:
+        RequestError: it is given twice or malformed.
+    """
+    values = [value for name, value in _pairs(query) if name == b"playhead"]
+    if len(values) > 1:
+        raise RequestError("playhead is given twice")
+    return _seconds(_unquote(b"playhead", values[0])) if values else None
+
+
 def parse_scrape(query: bytes, max_hashes: int) -> tuple[bytes, ...]:
     """Read the query string of a scrape (BEP 48): the info-hashes asked for, each once.
 
@@ -93,7 +104,9 @@ def parse_scrape(query: bytes, max_hashes: int) -> tuple[bytes, ...]:
     return tuple(found)
 
 
-def encode_announce(answer: AnnounceAnswer, request: Announce, settings: TrackerSettings) -> bytes:
+def encode_announce(
+    answer: AnnounceAnswer, request: Announce, *, interval_seconds: int, min_interval_seconds: int
+) -> bytes:
     """The body that answers an announce, in the form the client asked for.
 
     `compact=0` gives the BEP 3 dictionary model, with two keys of ours where they are known:
@@ -105,22 +118,17 @@ def encode_announce(answer: AnnounceAnswer, request: Announce, settings: Tracker
         b"complete": counts.complete,
         b"downloaded": counts.downloaded,
         b"incomplete": counts.incomplete,
-        b"interval": math.ceil(settings.interval_seconds),
-        b"min interval": math.ceil(settings.min_interval_seconds),
+        b"interval": interval_seconds,
+        b"min interval": min_interval_seconds,
     }
     if not request.compact:
         body[b"peers"] = [
             _peer_dictionary(peer, with_id=not request.no_peer_id) for peer in answer.peers
         ]
         return bencode2.bencode(body)
-    for key, length in ((b"peers", 4), (b"peers6", 16)):
-        packed = b"".join(
-            peer.address + peer.port.to_bytes(2, "big")
-            for peer in answer.peers
-            if len(peer.address) == length
-        )
-        if packed or key == b"peers":
-            body[key] = packed
+    body[b"peers"] = answer.packed4
+    if answer.packed6:
+        body[b"peers6"] = answer.packed6
     return bencode2.bencode(body)
 
 
@@ -140,9 +148,12 @@ def encode_scrape(counts: Mapping[bytes, SwarmCounts]) -> bytes:
     )
 
 
-def encode_failure(reason: str) -> bytes:
-    """The body that refuses a request: BEP 3 `failure reason`, and no other key."""
-    return bencode2.bencode({b"failure reason": reason})
+def encode_failure(reason: str, retry: int | str | None = None) -> bytes:
+    """The body that refuses a request: BEP 3 `failure reason`, and BEP 31 `retry in` (minutes)."""
+    body: dict[bytes, object] = {b"failure reason": reason}
+    if retry is not None:
+        body[b"retry in"] = retry
+    return bencode2.bencode(body)
 
 
 def _peer_dictionary(peer: Peer, *, with_id: bool) -> dict[bytes, object]:

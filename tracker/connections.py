@@ -1,25 +1,21 @@
-"""Sockets under the HTTP library: every byte counted where it is written, every stranger bounded.
-
-aiohttp has no limit on connections and none on the time a client may take over its request line.
-Both are decided here, between the transport and aiohttp's own protocol.
-"""
+"""TCP connections of strangers: each bounded in number, time and bytes, and every byte counted."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Final, cast
 
 from tracker.messages import address_group, is_loopback, pack_address
 from tracker.settings import TrackerSettings
 
-__all__ = ["ConnectionGate", "peer_address"]
+__all__ = ["MAX_HEAD_BYTES", "ConnectionGate"]
 
+MAX_HEAD_BYTES: Final = 16 * 1024
+"""Longest request head that is waited for."""
 
-def peer_address(transport: asyncio.BaseTransport) -> bytes | None:
-    """The packed address at the other end, or None if the connection is already gone."""
-    peername = transport.get_extra_info("peername")
-    return pack_address(peername[0]) if peername else None
+_MAX_UNSENT_BYTES: Final = 64 * 1024
+"""Who has so much to read yet is answered nothing more."""
 
 
 @dataclass(slots=True)
@@ -28,7 +24,8 @@ class ConnectionGate:
 
     Attributes:
         settings: the limits.
-        make_protocol: makes the server's protocol for one admitted connection.
+        respond: makes the answer to one request head of an address, and says whether the connection
+            stays open; the head is None where one is too long.
         open: connections open now.
         accepted: connections ever admitted.
         refused: connections ever closed because of a limit.
@@ -37,13 +34,14 @@ class ConnectionGate:
     """
 
     settings: TrackerSettings
-    make_protocol: Callable[[], asyncio.Protocol]
+    respond: Callable[[bytes | None, bytes], tuple[bytes, bool]]
     open: int = 0
     accepted: int = 0
     refused: int = 0
     timed_out: int = 0
     bytes_sent: int = 0
     _groups: Counter[bytes] = field(default_factory=Counter)
+    _living: set["_Connection"] = field(default_factory=set)
 
     def __call__(self) -> asyncio.Protocol:
         """One more connection (the protocol factory of `loop.create_server`)."""
@@ -72,75 +70,98 @@ class ConnectionGate:
         if not self._groups[group]:
             del self._groups[group]
 
+    def close(self) -> None:
+        """Close all that are open; what is written already is still sent."""
+        for connection in list(self._living):
+            connection.close()
 
-class _CountingTransport:
-    """A transport that counts what is written to it and is otherwise the real one."""
+    def joined(self, connection: "_Connection") -> None:
+        """It is open."""
+        self._living.add(connection)
 
-    def __init__(self, transport: asyncio.Transport, wrote: Callable[[int], None]) -> None:
-        self._transport = transport
-        self._wrote = wrote
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self._wrote(len(data))
-        self._transport.write(data)
-
-    def writelines(self, chunks: Iterable[bytes | bytearray | memoryview]) -> None:
-        self.write(b"".join(chunks))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
+    def left(self, connection: "_Connection") -> None:
+        """It is not any more."""
+        self._living.discard(connection)
 
 
 class _Connection(asyncio.Protocol):
-    """Passes everything on to aiohttp's protocol, once the gate has let the connection in."""
+    """Cuts what comes into request heads and answers each in turn."""
 
     def __init__(self, gate: ConnectionGate) -> None:
         self._gate = gate
-        self._inner: asyncio.Protocol | None = None
-        self._address = b""
+        self._address: bytes | None = None
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self._last_answer = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
+        self._unread = b""
+        self._full = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-        address = peer_address(transport)
+        stream = self._transport = cast("asyncio.Transport", transport)
+        peername = stream.get_extra_info("peername")
+        address = pack_address(peername[0]) if peername else None
         if address is None or not self._gate.admit(address):
-            self._transport.abort()
+            stream.abort()
             return
         self._address = address
-        self._inner = self._gate.make_protocol()
-        counting = _CountingTransport(self._transport, self._wrote)
-        self._inner.connection_made(cast("asyncio.Transport", counting))
+        self._gate.joined(self)
+        stream.set_write_buffer_limits(high=_MAX_UNSENT_BYTES)
         self._watch()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, _exc: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if self._inner is not None:
+        if self._address is not None:
             self._gate.release(self._address)
-            self._inner.connection_lost(exc)
-            self._inner = None
+            self._gate.left(self)
+            self._address = None
 
     def data_received(self, data: bytes) -> None:
-        if self._inner is not None:
-            self._inner.data_received(data)
-
-    def eof_received(self) -> bool | None:
-        return None if self._inner is None else self._inner.eof_received()
+        self._unread = self._unread + data if self._unread else data
+        self._answer()
 
     def pause_writing(self) -> None:
-        if self._inner is not None:
-            self._inner.pause_writing()
+        self._full = True
+        if self._transport is not None:
+            self._transport.pause_reading()
 
     def resume_writing(self) -> None:
-        if self._inner is not None:
-            self._inner.resume_writing()
+        self._full = False
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+            self._answer()
 
-    def _wrote(self, count: int) -> None:
-        self._gate.bytes_sent += count
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def _answer(self) -> None:
+        stream, gate = self._transport, self._gate
+        answers: list[bytes] = []
+        length, keep_open = 0, True
+        while keep_open and stream is not None and self._address is not None and not self._full:
+            head, end, rest = self._unread.partition(b"\r\n\r\n")
+            if end and len(head) <= MAX_HEAD_BYTES:
+                self._unread = rest
+                answer, keep_open = gate.respond(head, self._address)
+            elif len(self._unread) > MAX_HEAD_BYTES:
+                answer, keep_open = gate.respond(None, self._address)
+            else:
+                break
+            answers.append(answer)
+            length += len(answer)
+            if length >= _MAX_UNSENT_BYTES:  # a pipeline of questions: see whether it reads, too
+                self._loop.call_soon(self._answer)
+                break
+        if stream is None or not answers:
+            return
+        gate.bytes_sent += length
         self._last_answer = self._loop.time()
+        stream.write(answers[0] if len(answers) == 1 else b"".join(answers))
+        if not keep_open:
+            self._unread = b""
+            stream.close()
 
     def _watch(self) -> None:
         """Look again when the connection would have gone unanswered for too long."""

@@ -84,9 +84,18 @@ class SwarmCounts:
 
 @dataclass(frozen=True, slots=True)
 class AnnounceAnswer:
-    """What the state says to an announce."""
+    """What the state says to an announce.
+
+    Attributes:
+        counts: the swarm's.
+        packed4: IPv4 endpoints of 6 bytes each, if a compact answer was asked for (BEP 23).
+        packed6: IPv6 endpoints of 18 bytes each (BEP 7).
+        peers: the same as facts, if a compact answer was not asked for.
+    """
 
     counts: SwarmCounts
+    packed4: bytes = b""
+    packed6: bytes = b""
     peers: tuple[Peer, ...] = ()
 
 

@@ -17,10 +17,14 @@ class TrackerSettings:
     """
 
     host: str = "127.0.0.1"
-    """Address to listen on. Loopback, until the operator decides that strangers may announce."""
+    """Address to listen on; `*` is all of this machine's, IPv4 and IPv6. Loopback, until the
+    operator decides that strangers may announce."""
 
     port: int = 6969
-    """TCP port; 0 takes any free one."""
+    """TCP and UDP port; 0 takes any free one."""
+
+    udp: bool = True
+    """Answer on UDP, too (BEP 15): an announce costs a quarter of the bytes and of the work."""
 
     interval_seconds: float = 30.0
     """How often clients announce. BEP 3 trackers say 1800, which suits downloads of hours: a viewer
@@ -45,7 +49,7 @@ class TrackerSettings:
     """Longest query string that is read: an announce needs 400, a full scrape 3600."""
 
     max_peers: int = 100_000
-    """Most peers remembered, all swarms together: about 115 MB."""
+    """Most peers remembered, all swarms together: about 20 MB."""
 
     max_peers_per_torrent: int = 10_000
     """Most peers remembered in one swarm."""
@@ -53,6 +57,10 @@ class TrackerSettings:
     max_peers_per_address: int = 64
     """Most peers remembered per IPv4 address or IPv6 /64, all swarms together. Loopback is exempt:
     whoever sits there owns the machine, and a laboratory runs hundreds of viewers on it."""
+
+    max_requests_per_address: int = 500
+    """Most requests answered per IPv4 address or IPv6 /64 within ten seconds, over HTTP and UDP
+    together: eight times what the peers of a full address may ask. Loopback is exempt."""
 
     max_torrents: int = 10_000
     """Most swarms remembered."""
@@ -96,6 +104,7 @@ _COUNTS = (
     "max_peers",
     "max_peers_per_torrent",
     "max_peers_per_address",
+    "max_requests_per_address",
     "max_torrents",
     "max_connections",
     "max_connections_per_address",

@@ -4,129 +4,48 @@ Rules, in the order in which they bind:
 
 1. A member is an endpoint (address and port), not a peer id: nobody can displace another's entry
    without holding its address.
-2. A peer unheard of for `expiry_seconds` is gone, before anything else is looked at.
+2. A peer unheard of for `expiry_seconds` is gone, before anything else is looked at; in a swarm of
+   which others have just gone, up to a hundredth of that later.
 3. `stopped` removes at once. `completed` counts as a download once per membership.
-4. Full: an address over its share loses its own least recently heard peer; a full swarm loses its
-   least recently heard; a full tracker loses the least recently heard of all.
+4. Full: an address over its share loses its own least recently heard peer (of those that it
+   announced since it had half of its share); a full swarm loses its least recently heard; a full
+   tracker the least recently heard of all.
 5. A swarm with neither peers nor completions is forgotten. One with completions but no peers is
    kept for its count, and is the first to go when there are too many swarms. When every swarm has
    peers, new ones are refused.
-6. Answers are uniform random samples without the asker (whoever has its peer id), without
-   other holders of the whole film for one who has it too, and without loopback addresses for anyone
-   who is elsewhere.
+6. Each answer is a uniform random sample without the asker, without other holders of the whole film
+   for one who has it too, and without loopback addresses for anyone who is elsewhere.
 7. An asker who lacks something and says where in the film it is has those who play just ahead of it
    as the first half of its answer: of hundreds, a sample would mostly miss the few who have what it
    needs next.
 """
 
-from bisect import bisect_left, insort
+import heapq
+import math
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 
 from tracker.errors import RequestError
-from tracker.messages import (
-    Announce,
-    AnnounceAnswer,
-    Event,
-    Peer,
-    SwarmCounts,
-    address_group,
-    is_loopback,
-)
+from tracker.messages import Announce, AnnounceAnswer, Event, Peer, SwarmCounts
+from tracker.roster import Roster
+from tracker.sampling import Sampler, pack
 from tracker.settings import TrackerSettings
+from tracker.swarm import LOOPBACK, WIDTHS, Swarm, family_of, group_of
 
 __all__ = ["Swarms"]
 
-_Endpoint: TypeAlias = tuple[bytes, int]
-_Membership: TypeAlias = tuple[bytes, _Endpoint]
-
-
-@dataclass(slots=True)
-class _Member:
-    """A peer as it last announced itself, and when (`playhead` is of that moment)."""
-
-    peer_id: bytes
-    complete: bool
-    counted: bool
-    playhead: float | None
-    heard: float
-
-    @property
-    def began(self) -> float | None:
-        """When its film began, if it has played on all the time: it does not change with time."""
-        return None if self.playhead is None else self.heard - self.playhead
-
-
-class _Bag:
-    """A set of endpoints from which the i-th can be taken in constant time, for sampling."""
-
-    __slots__ = ("_items", "_places")
-
-    def __init__(self) -> None:
-        self._items: list[_Endpoint] = []
-        self._places: dict[_Endpoint, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __getitem__(self, place: int) -> _Endpoint:
-        return self._items[place]
-
-    def add(self, item: _Endpoint) -> None:
-        self._places[item] = len(self._items)
-        self._items.append(item)
-
-    def remove(self, item: _Endpoint) -> None:
-        place = self._places.pop(item)
-        last = self._items.pop()
-        if last != item:
-            self._items[place] = last
-            self._places[last] = place
-
-
-@dataclass(slots=True)
-class _Swarm:
-    """One torrent: its members, least recently heard first, and the same by what they hold."""
-
-    downloaded: int = 0
-    members: OrderedDict[_Endpoint, _Member] = field(default_factory=OrderedDict)
-    complete: _Bag = field(default_factory=_Bag)
-    incomplete: _Bag = field(default_factory=_Bag)
-    by_began: list[tuple[float, _Endpoint]] = field(default_factory=list)
-    """Those who say where they are; who is further in the film comes first."""
-
-    def counts(self) -> SwarmCounts:
-        return SwarmCounts(len(self.complete), len(self.incomplete), self.downloaded)
-
-    def put(self, endpoint: _Endpoint, member: _Member) -> None:
-        self.members[endpoint] = member
-        (self.complete if member.complete else self.incomplete).add(endpoint)
-        if member.began is not None:
-            insort(self.by_began, (member.began, endpoint))
-
-    def take(self, endpoint: _Endpoint) -> _Member:
-        member = self.members.pop(endpoint)
-        (self.complete if member.complete else self.incomplete).remove(endpoint)
-        if member.began is not None:
-            del self.by_began[bisect_left(self.by_began, (member.began, endpoint))]
-        return member
-
-    def just_ahead(self, began: float, most: int) -> list[_Endpoint]:
-        """Those who play ahead of somebody who began at that time, the nearest first."""
-        end = bisect_left(self.by_began, (began,))
-        return [endpoint for _, endpoint in reversed(self.by_began[max(0, end - most) : end])]
+_Membership: TypeAlias = tuple[bytes, int, int]  # info-hash, family, key
 
 
 class Swarms:
     """All swarms of one tracker, bounded in every direction.
 
-    Announcing costs all but constant time plus the size of the answer: those who say where they
-    are stand in order, and a place in an order of thousands is found and made in microseconds.
-    `now` may be any clock that does not run backwards, in seconds, the same for all calls.
+    Announcing costs constant time plus the size of the answer; what falls silent is found by
+    looking through its swarm, at most a hundred times within `expiry_seconds`. `now` may be any
+    clock that does not run backwards, in seconds, the same for all calls.
 
     Args:
         settings: the bounds and intervals.
@@ -135,13 +54,15 @@ class Swarms:
 
     def __init__(self, settings: TrackerSettings, rng: np.random.Generator) -> None:
         self._settings = settings
-        self._rng = rng
-        self._swarms: dict[bytes, _Swarm] = {}
+        self._sampler = Sampler(rng)
+        self._swarms: dict[bytes, Swarm] = {}
         self._empty: OrderedDict[bytes, None] = OrderedDict()  # swarms kept for their count alone
-        # Both least recently heard first. All peers live equally long, so this is also the order
-        # in which they expire.
-        self._heard: OrderedDict[_Membership, float] = OrderedDict()
-        self._groups: dict[bytes, OrderedDict[_Membership, None]] = {}
+        self._peers = 0
+        # (due, info-hash) of each swarm with members; entries that are no longer so are passed over
+        self._due: list[tuple[float, bytes]] = []
+        self._shares: dict[int, int] = {}
+        self._crowds: dict[int, dict[_Membership, None]] = {}
+        self._expiry_seconds = settings.expiry_seconds
 
     @property
     def torrents(self) -> int:
@@ -151,22 +72,27 @@ class Swarms:
     @property
     def peers(self) -> int:
         """Number of peers remembered, all swarms together."""
-        return len(self._heard)
+        return self._peers
 
     def expire(self, now: float) -> int:
         """Forget all peers that fell silent; returns how many."""
-        horizon = now - self._settings.expiry_seconds
-        gone = 0
-        while self._heard:
-            membership, heard = next(iter(self._heard.items()))
-            if heard > horizon:
-                break
-            self._forget(membership)
-            gone += 1
-        return gone
+        before, horizon = self._peers, now - self._expiry_seconds
+        while self._due and self._due[0][0] <= horizon:
+            due, info_hash = heapq.heappop(self._due)
+            swarm = self._swarms.get(info_hash)
+            if swarm is None or swarm.due != due:
+                continue
+            for kind, roster in list(swarm.living()):
+                for key in roster.silent_since(horizon):
+                    self._forget(info_hash, swarm, kind // 2, key)
+            if len(swarm):
+                soonest = horizon + self._expiry_seconds / 100
+                self._look_again(info_hash, swarm, max(swarm.longest_silent()[0], soonest))
+            self._settle(info_hash, swarm)
+        return before - self._peers
 
     def announce(self, request: Announce, address: bytes, now: float) -> AnnounceAnswer:
-        """Take in one announce and answer it.
+        """Take in one announce and answer it, with peers of both address families.
 
         Args:
             request: what the client sent.
@@ -176,27 +102,96 @@ class Swarms:
         Raises:
             RequestError: the swarm is new and there is no room for one more.
         """
-        self.expire(now)
-        endpoint = (address, request.port)
-        membership = (request.info_hash, endpoint)
-        known = self._forget(membership) if membership in self._heard else None
-        if request.event is Event.STOPPED:
-            return AnnounceAnswer(self._counts(request.info_hash))
-        # A restarted client on an old endpoint is a new member, and may complete once more.
-        if known is not None and known.peer_id != request.peer_id:
-            known = None
-        swarm = self._swarm_with_room(request.info_hash)
+        family = family_of(address)
+        key = int.from_bytes(address + request.port.to_bytes(2, "big"), "big")
         complete = request.left == 0
-        counted = known is not None and known.counted
-        if request.event is Event.COMPLETED and complete and not counted:
-            swarm.downloaded += 1
-            counted = True
-        if request.port:  # nobody can connect to port 0: answered, but never handed out
-            member = _Member(request.peer_id, complete, counted, request.playhead, now)
-            self._make_room(swarm, request.info_hash, address)
-            self._remember(membership, member, swarm)
-        self._settle(request.info_hash)
-        return AnnounceAnswer(swarm.counts(), self._sample(swarm, request, address, now))
+        swarm = self._enter(
+            request.info_hash,
+            family,
+            key,
+            request.peer_id,
+            now,
+            complete=complete,
+            event=request.event,
+            playhead=request.playhead,
+        )
+        if swarm is None or request.event is Event.STOPPED:
+            return AnnounceAnswer(SwarmCounts() if swarm is None else swarm.counts())
+        families = (0, 1) if family < LOOPBACK else (0, 1, 2, 3)
+        rosters = swarm.eligible(families, 2 * family + complete, key, complete=complete)
+        wanted = self._wanted(request.numwant)
+        near = None if complete or request.playhead is None else now - request.playhead
+        if request.compact:
+            twin = any(
+                request.peer_id in roster.ids for roster, size in rosters if size == len(roster)
+            )
+            if near is None and not twin:
+                packed = {6: b"", 18: b""}
+                for roster, size, start, count in self._sampler.windows(rosters, wanted):
+                    packed[roster.width] += roster.window(start, count, size)
+                answer = AnnounceAnswer(swarm.counts(), packed[6], packed[18])
+            else:
+                seats = self._sampler.seats(rosters, wanted, near, request.peer_id)
+                answer = AnnounceAnswer(swarm.counts(), pack(seats, 6), pack(seats, 18))
+        else:
+            seats = self._sampler.seats(rosters, wanted, near, request.peer_id)
+            peers = tuple(_as_of(now, *seat) for seat in seats)
+            answer = AnnounceAnswer(swarm.counts(), peers=peers)
+        self._settle(request.info_hash, swarm)
+        return answer
+
+    def announce_packed(
+        self,
+        info_hash: bytes,
+        family: int,
+        key: int,
+        peer_id: bytes,
+        now: float,
+        *,
+        complete: bool,
+        event: Event,
+        numwant: int | None,
+        playhead: float | None = None,
+    ) -> tuple[int, int, bytes]:
+        """The same for one address family, as UDP has it (BEP 15), without an object per request.
+
+        Args:
+            info_hash: which swarm.
+            family: of the asker, by `family_of`.
+            key: its endpoint as a number: packed address, then port, big-endian.
+            peer_id: 20 bytes.
+            now: seconds.
+            complete: it has the whole film.
+            event: why it announces.
+            numwant: peers it would like, or None for our default.
+            playhead: where in the film it is, in seconds, or None.
+
+        Returns:
+            Holders of the whole film, others, and endpoints of 6 or 18 bytes each.
+
+        Raises:
+            RequestError: the swarm is new and there is no room for one more.
+        """
+        swarm = self._enter(
+            info_hash, family, key, peer_id, now, complete=complete, event=event, playhead=playhead
+        )
+        if swarm is None:
+            return 0, 0, b""
+        if event is Event.STOPPED:
+            return swarm.complete, swarm.incomplete, b""
+        families = (family,) if family < LOOPBACK else (family - LOOPBACK, family)
+        rosters = swarm.eligible(families, 2 * family + complete, key, complete=complete)
+        wanted = self._wanted(numwant)
+        if complete or playhead is None:
+            packed = b""
+            for roster, size, start, count in self._sampler.windows(rosters, wanted):
+                packed += roster.window(start, count, size)
+        else:
+            seats = self._sampler.seats(rosters, wanted, now - playhead, peer_id)
+            packed = pack(seats, WIDTHS[family])
+        if not len(swarm):
+            self._settle(info_hash, swarm)
+        return swarm.complete, swarm.incomplete, packed
 
     def scrape(self, info_hashes: Iterable[bytes], now: float) -> dict[bytes, SwarmCounts]:
         """The counts of those swarms that are known (BEP 48); unknown ones are left out."""
@@ -207,102 +202,220 @@ class Swarms:
             if info_hash in self._swarms
         }
 
-    def _counts(self, info_hash: bytes) -> SwarmCounts:
-        swarm = self._swarms.get(info_hash)
-        return SwarmCounts() if swarm is None else swarm.counts()
-
-    def _swarm_with_room(self, info_hash: bytes) -> _Swarm:
+    def _enter(
+        self,
+        info_hash: bytes,
+        family: int,
+        key: int,
+        peer_id: bytes,
+        now: float,
+        *,
+        complete: bool,
+        event: Event,
+        playhead: float | None,
+    ) -> Swarm | None:
+        """The announce's effect; the asker stands last in its roster. None: no such swarm."""
+        if self._due and self._due[0][0] <= now - self._expiry_seconds:
+            self.expire(now)
         swarm = self._swarms.get(info_hash)
         if swarm is None:
-            if len(self._swarms) >= self._settings.max_torrents:
-                if not self._empty:
-                    raise RequestError("this tracker is full: it can take no further torrent now")
-                oldest, _ = self._empty.popitem(last=False)
-                del self._swarms[oldest]
-            swarm = self._swarms[info_hash] = _Swarm()
+            if event is Event.STOPPED:
+                return None
+            swarm = self._new_swarm(info_hash)
+        kind = 2 * family + complete
+        roster = swarm.rosters[kind]
+        place = None if roster is None else roster.places.get(key)
+        if roster is None or place is None or event is not Event.NONE:
+            return self._enter_slowly(
+                swarm,
+                (info_hash, family, key),
+                peer_id,
+                now,
+                complete=complete,
+                event=event,
+                playhead=playhead,
+            )
+        if roster.ids[place * 20 : place * 20 + 20] != peer_id:
+            roster.ids[place * 20 : place * 20 + 20] = peer_id
+            roster.counted[place] = False  # another client, which may complete once more
+        roster.set_began(place, math.nan if playhead is None else now - playhead)
+        roster.touch(place, now)
+        if self._crowds and family < LOOPBACK:
+            crowd = self._crowds.get(group_of(family, key))
+            if crowd is not None:
+                crowd[info_hash, family, key] = None
         return swarm
 
-    def _make_room(self, swarm: _Swarm, info_hash: bytes, address: bytes) -> None:
-        limits = self._settings
-        if not is_loopback(address):
-            own = self._groups.get(address_group(address), ())
-            if len(own) >= limits.max_peers_per_address:
-                self._forget(next(iter(own)), keep=info_hash)
-        if len(swarm.members) >= limits.max_peers_per_torrent:
-            self._forget((info_hash, next(iter(swarm.members))), keep=info_hash)
-        if len(self._heard) >= limits.max_peers:
-            self._forget(next(iter(self._heard)), keep=info_hash)
-
-    def _remember(self, membership: _Membership, member: _Member, swarm: _Swarm) -> None:
-        _, endpoint = membership
-        swarm.put(endpoint, member)
-        self._heard[membership] = member.heard
-        if not is_loopback(endpoint[0]):
-            group = self._groups.setdefault(address_group(endpoint[0]), OrderedDict())
-            group[membership] = None
-
-    def _forget(self, membership: _Membership, *, keep: bytes | None = None) -> _Member:
-        """Remove one peer from every index; its swarm too if that ends it and it is not `keep`."""
-        info_hash, endpoint = membership
-        member = self._swarms[info_hash].take(endpoint)
-        del self._heard[membership]
-        group_name = address_group(endpoint[0])
-        group = self._groups.get(group_name)
-        if group is not None:
-            group.pop(membership, None)
-            if not group:
-                del self._groups[group_name]
-        if info_hash != keep:
-            self._settle(info_hash)
-        return member
-
-    def _settle(self, info_hash: bytes) -> None:
-        """File a swarm under empty or forget it, as its members and its count demand (rule 5)."""
-        swarm = self._swarms[info_hash]
-        if swarm.members:
-            self._empty.pop(info_hash, None)
-        elif swarm.downloaded:
-            self._empty.setdefault(info_hash)
+    def _enter_slowly(
+        self,
+        swarm: Swarm,
+        membership: _Membership,
+        peer_id: bytes,
+        now: float,
+        *,
+        complete: bool,
+        event: Event,
+        playhead: float | None,
+    ) -> Swarm | None:
+        info_hash, family, key = membership
+        seat = swarm.seat(family, key)
+        counted = False
+        if seat is not None:
+            _, roster, place = seat
+            counted = bool(roster.counted[place]) and roster.id_at(place) == peer_id
+            self._forget(info_hash, swarm, family, key)
+        if event is Event.STOPPED:
+            return swarm if self._settle(info_hash, swarm) else None
+        if event is Event.COMPLETED and complete and not counted:
+            swarm.downloaded += 1
+            counted = True
+        if not key & 0xFFFF:  # nobody can connect to port 0: answered, but never handed out
+            return swarm
+        self._make_room(info_hash, swarm, family, key)
+        kind = 2 * family + complete
+        found = swarm.rosters[kind]
+        if found is None:
+            found = swarm.rosters[kind] = Roster(WIDTHS[family], complete=complete)
+        found.add(key, peer_id, now, counted=counted, chance=self._sampler.chance())
+        if complete:
+            swarm.complete += 1
         else:
-            del self._swarms[info_hash]
+            swarm.incomplete += 1
+        self._peers += 1
+        if playhead is not None:
+            found.set_began(found.places[key], now - playhead)
+        self._count_in(info_hash, family, key)
+        if math.isnan(swarm.due):
+            self._empty.pop(info_hash, None)
+            self._look_again(info_hash, swarm, now)
+        return swarm
 
-    def _sample(
-        self, swarm: _Swarm, request: Announce, address: bytes, now: float
-    ) -> tuple[Peer, ...]:
+    def _new_swarm(self, info_hash: bytes) -> Swarm:
+        if len(self._swarms) >= self._settings.max_torrents:
+            if not self._empty:
+                raise RequestError(
+                    "this tracker is full: it can take no further torrent now", retry=1
+                )
+            oldest, _ = self._empty.popitem(last=False)
+            del self._swarms[oldest]
+        swarm = self._swarms[info_hash] = Swarm()
+        return swarm
+
+    def _make_room(self, info_hash: bytes, swarm: Swarm, family: int, key: int) -> None:
         limits = self._settings
-        wanted = limits.default_numwant if request.numwant is None else request.numwant
-        wanted = min(wanted, limits.max_numwant)
-        holders = 0 if request.left == 0 else len(swarm.complete)
-        total = holders + len(swarm.incomplete)
-        if not wanted or not total:
-            return ()
-        # Two to spare: the asker may be drawn at both its endpoints, IPv4 and IPv6 (BEP 7).
-        drawn = self._rng.choice(total, size=min(total, wanted + 2), replace=False)
-        at_random = (
-            swarm.complete[place] if place < holders else swarm.incomplete[place - holders]
-            for place in drawn.tolist()
-        )
-        near: list[_Endpoint] = []
-        if request.left != 0 and request.playhead is not None:
-            near = swarm.just_ahead(now - request.playhead, -(-wanted // 2))
-        found: list[Peer] = []
-        for endpoint in dict.fromkeys((*near, *at_random)):
-            member = swarm.members[endpoint]
-            if member.peer_id == request.peer_id:  # the asker itself, at either address
+        if family < LOOPBACK:
+            group = group_of(family, key)
+            crowd = self._crowds.get(group)
+            if crowd and self._shares[group] >= limits.max_peers_per_address:
+                victim = min(crowd, key=self._heard)
+                self._forget(*self._member(victim), keep=swarm)
+        if len(swarm) >= limits.max_peers_per_torrent:
+            _, its_family, its_key = swarm.longest_silent()
+            self._forget(info_hash, swarm, its_family, its_key)
+        if self._peers >= limits.max_peers:
+            self._forget_longest_silent(keep=swarm)
+
+    def _forget_longest_silent(self, keep: Swarm) -> None:
+        while True:
+            due, info_hash = heapq.heappop(self._due)
+            swarm = self._swarms.get(info_hash)
+            if swarm is None or swarm.due != due:
                 continue
-            if is_loopback(endpoint[0]) and not is_loopback(address):
-                continue
-            found.append(_as_of(now, endpoint, member))
-        return tuple(found[:wanted])
+            heard, family, key = swarm.longest_silent()
+            if heard <= due:
+                self._forget(info_hash, swarm, family, key, keep=keep)
+                if len(swarm):
+                    self._look_again(info_hash, swarm, heard)
+                else:
+                    swarm.due = math.nan
+                return
+            self._look_again(info_hash, swarm, heard)
+
+    def _member(self, membership: _Membership) -> tuple[bytes, Swarm, int, int]:
+        info_hash, family, key = membership
+        return info_hash, self._swarms[info_hash], family, key
+
+    def _heard(self, membership: _Membership) -> float:
+        info_hash, family, key = membership
+        seat = self._swarms[info_hash].seat(family, key)
+        assert seat is not None
+        return seat[1].heard[seat[2]]
+
+    def _count_in(self, info_hash: bytes, family: int, key: int) -> None:
+        if family < LOOPBACK:
+            group = group_of(family, key)
+            share = self._shares[group] = self._shares.get(group, 0) + 1
+            if 2 * share >= self._settings.max_peers_per_address:
+                self._crowds.setdefault(group, {})[info_hash, family, key] = None
+
+    def _count_out(self, info_hash: bytes, family: int, key: int) -> None:
+        if family < LOOPBACK:
+            group = group_of(family, key)
+            share = self._shares[group] - 1
+            if share:
+                self._shares[group] = share
+            else:
+                del self._shares[group]
+            crowd = self._crowds.get(group)
+            if crowd is not None:
+                crowd.pop((info_hash, family, key), None)
+                if not crowd:
+                    del self._crowds[group]
+
+    def _forget(
+        self, info_hash: bytes, swarm: Swarm, family: int, key: int, *, keep: Swarm | None = None
+    ) -> None:
+        """Remove one peer from every index; its swarm too if that ends it and `keep` is another."""
+        seat = swarm.seat(family, key)
+        assert seat is not None
+        kind, roster, _ = seat
+        roster.remove(key)
+        if not roster:
+            swarm.rosters[kind] = None
+        if kind % 2:
+            swarm.complete -= 1
+        else:
+            swarm.incomplete -= 1
+        self._peers -= 1
+        self._count_out(info_hash, family, key)
+        if keep is not None and keep is not swarm:
+            self._settle(info_hash, swarm)
+
+    def _look_again(self, info_hash: bytes, swarm: Swarm, due: float) -> None:
+        """Its members cannot expire before `due` has."""
+        swarm.due = due
+        heapq.heappush(self._due, (due, info_hash))
+        if len(self._due) > 2 * len(self._swarms) + 64:  # swarms came and went: only theirs remain
+            self._due = [
+                (other.due, name)
+                for name, other in self._swarms.items()
+                if not math.isnan(other.due)
+            ]
+            heapq.heapify(self._due)
+
+    def _settle(self, info_hash: bytes, swarm: Swarm) -> bool:
+        """File a swarm under empty or forget it, as rule 5 says; returns whether it still is."""
+        if len(swarm):
+            return True
+        swarm.due = math.nan
+        if swarm.downloaded:
+            self._empty.setdefault(info_hash)
+            return True
+        del self._swarms[info_hash]
+        return False
+
+    def _wanted(self, numwant: int | None) -> int:
+        limits = self._settings
+        return limits.default_numwant if numwant is None else min(numwant, limits.max_numwant)
 
 
-def _as_of(now: float, endpoint: _Endpoint, member: _Member) -> Peer:
-    playhead = member.playhead
+def _as_of(now: float, roster: Roster, place: int) -> Peer:
+    endpoint, began = roster.window(place, 1, len(roster)), roster.began_at(place)
     return Peer(
-        peer_id=member.peer_id,
-        address=endpoint[0],
-        port=endpoint[1],
-        complete=member.complete,
+        peer_id=roster.id_at(place),
+        address=bytes(endpoint[:-2]),
+        port=int.from_bytes(endpoint[-2:], "big"),
+        complete=roster.complete,
         # It has been playing on since it announced.
-        playhead=None if playhead is None else playhead + (now - member.heard),
+        playhead=None if math.isnan(began) else now - began,
     )

@@ -25,7 +25,7 @@ from tests.lab.conftest import House
 from toast.gateway import Gateway
 from toast.swarm import SessionSettings, SwarmSession, parse_metainfo
 from toast.viewer import FilmReader, Pace, Source, ViewerSettings, assemble_viewer
-from tracker.http import serve_tracker
+from tracker.server import serve_tracker
 from tracker.settings import TrackerSettings
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]

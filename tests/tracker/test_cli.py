@@ -4,6 +4,7 @@ import subprocess
 import sys
 import urllib.request
 
+import bencode2
 import pytest
 from click.testing import CliRunner
 
@@ -41,9 +42,11 @@ def test_serves_as_a_process_until_a_signal(start, number):
     listening = json.loads(process.stdout.readline())
     assert listening["event"] == "listening"
     assert listening["announce_url"] == listening["url"] + "/announce"
+    assert listening["udp_announce_url"] == listening["announce_url"].replace("http", "udp")
     query = f"?info_hash={'a' * 20}&peer_id={'b' * 20}&port=1"
     with urllib.request.urlopen(listening["announce_url"] + query, timeout=10) as response:
-        assert b"8:intervali10e" in response.read()
+        # A tracker that has just started spreads its clients: a half to the whole.
+        assert bencode2.bdecode(response.read())[b"interval"] in range(5, 11)
     process.send_signal(number)
     assert process.communicate(timeout=10) == ("", "")
     assert process.returncode == 0

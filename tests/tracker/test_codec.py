@@ -13,16 +13,15 @@ from tracker.codec import (
     encode_failure,
     encode_scrape,
     parse_announce,
+    parse_playhead,
     parse_scrape,
 )
 from tracker.errors import RequestError
 from tracker.messages import Announce, AnnounceAnswer, Event, Peer, SwarmCounts, pack_address
-from tracker.settings import TrackerSettings
 
 HASH = bytes(range(0xF0, 0x100)) + b"&=+%"
 PEER = b"-TO0100-0123456789ab"
 REQUIRED = f"info_hash={quote_from_bytes(HASH, safe='')}&peer_id={PEER.decode()}&port=6881"
-SETTINGS = TrackerSettings()
 
 
 def announce(extra=""):
@@ -177,11 +176,17 @@ V6 = Peer(
     complete=False,
     playhead=61.2346,
 )
-ANSWER = AnnounceAnswer(SwarmCounts(1, 2, 3), (V4, V6))
+ANSWER = AnnounceAnswer(
+    SwarmCounts(1, 2, 3),
+    V4.address + b"\x1a\xe1",
+    V6.address + b"\x01\x02",
+    (V4, V6),
+)
+INTERVALS = {"interval_seconds": 30, "min_interval_seconds": 5}
 
 
 def answer_to(extra, answer=ANSWER):
-    return bencode2.bdecode(encode_announce(answer, announce(extra), SETTINGS))
+    return bencode2.bdecode(encode_announce(answer, announce(extra), **INTERVALS))
 
 
 def test_answer_states_intervals_and_counts():
@@ -230,8 +235,8 @@ def test_dictionary_answer_leaves_ids_out_on_request():
 def test_bencoding_is_canonical():
     """BEP 3: keys are sorted; what is decoded and encoded again must be the same bytes."""
     for body in (
-        encode_announce(ANSWER, announce("&compact=0"), SETTINGS),
-        encode_announce(ANSWER, announce(), SETTINGS),
+        encode_announce(ANSWER, announce("&compact=0"), **INTERVALS),
+        encode_announce(ANSWER, announce(), **INTERVALS),
         encode_scrape({b"z" * 20: SwarmCounts(), b"a" * 20: SwarmCounts(1)}),
     ):
         assert bencode2.bencode(bencode2.bdecode(body)) == body
@@ -247,3 +252,17 @@ def test_scrape_answer_is_by_binary_hash():
 def test_failure_stands_alone():
     """BEP 3: with `failure reason` no other keys are required, and clients look at nothing else."""
     assert encode_failure("no") == b"d14:failure reason2:noe"
+
+
+def test_a_failure_may_say_when_to_come_back():
+    """BEP 31 `retry in`: minutes, or never."""
+    assert encode_failure("no", 5) == b"d14:failure reason2:no8:retry ini5ee"
+    assert encode_failure("no", "never") == b"d14:failure reason2:no8:retry in5:nevere"
+
+
+def test_the_playhead_of_url_data_is_read_alone():
+    assert parse_playhead(b"playhead=12.5&key=x") == 12.5
+    assert parse_playhead(b"key=x") is None
+    for wrong in (b"playhead=soon", b"playhead=1&playhead=2"):
+        with pytest.raises(RequestError, match="playhead"):
+            parse_playhead(wrong)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tracker.http import serve_tracker
+from tracker.server import serve_tracker
 from tracker.settings import TrackerSettings
 
 PAGE = (Path(__file__).parents[2] / "docs/tracker.md").read_text()
@@ -18,13 +18,16 @@ def test_every_setting_stands_there_with_its_default(setting):
     row = re.search(rf"^\| `{setting.name}` \| ([^|]+) \|", PAGE, re.MULTILINE)
     assert row is not None
     default = setting.default
-    assert row[1] == (default if isinstance(default, str) else f"{default:.10g}")
+    if isinstance(default, bool):
+        assert row[1] == ("yes" if default else "no")
+    else:
+        assert row[1] == (default if isinstance(default, str) else f"{default:.10g}")
 
 
 async def test_every_counter_and_route_stands_there():
     async with serve_tracker(TrackerSettings(port=0), seed=1) as server:
         for name in server.statistics():
             assert f"`{name}`" in PAGE
-        for route in server.application().router.resources():
-            assert f"`{route.canonical}`" in PAGE
+        for route in server.answers.routes:
+            assert f"`{route.decode()}`" in PAGE
     assert asyncio.all_tasks() == {asyncio.current_task()}

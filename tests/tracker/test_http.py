@@ -9,8 +9,8 @@ import pytest
 from yarl import URL
 
 from tracker.errors import TrackerError
-from tracker.http import serve_tracker
 from tracker.messages import pack_address
+from tracker.server import serve_tracker
 from tracker.settings import TrackerSettings
 from tracker.state import Swarms
 
@@ -83,9 +83,9 @@ async def test_strangers_may_not_speak_for_another_address():
     async with tracker_and_client() as (server, _):
         stranger = pack_address("198.51.100.7")
         query = announce("a", 7001, "&ip=203.0.113.5").partition("?")[2].encode()
-        server._announce(query, stranger)
+        server.service.announce(query, stranger, 0.0)
         query = announce("b", 7002, "&compact=0").partition("?")[2].encode()
-        (peer,) = bencode2.bdecode(server._announce(query, stranger))[b"peers"]
+        (peer,) = bencode2.bdecode(server.service.announce(query, stranger, 0.0))[b"peers"]
         assert peer[b"ip"] == b"198.51.100.7"
 
 
@@ -231,3 +231,23 @@ async def test_leaving_closes_everything():
         port = URL(server.url).port
     with pytest.raises(ConnectionError):
         await asyncio.open_connection("127.0.0.1", port)
+
+
+async def test_pages_for_people_and_for_machines():
+    async with tracker_and_client() as (_, get):
+        await get(announce("a", 7001))
+        status, content_type, body = await get("/")
+        assert (status, content_type) == (200, "text/html")
+        assert b"<td>peers</td><td>1</td>" in body
+        _, _, body = await get("/metrics")
+        assert b"# TYPE toast_tracker_peers gauge\ntoast_tracker_peers 1\n" in body
+        assert b"# TYPE toast_tracker_announces_total counter\n" in body
+
+
+async def test_who_comes_back_after_a_restart_is_spread():
+    """In the first interval waits differ; later each is told the whole."""
+    async with tracker_and_client() as (server, _):
+        soon = {server.service.interval_seconds(server._started + 1.0) for _ in range(100)}
+        assert soon <= set(range(15, 31))
+        assert len(soon) > 5
+        assert server.service.interval_seconds(server._started + 30.0) == 30

@@ -12,16 +12,10 @@ from hypothesis.stateful import (
 )
 
 from tracker.errors import RequestError
-from tracker.messages import (
-    Announce,
-    Event,
-    SwarmCounts,
-    address_group,
-    is_loopback,
-    pack_address,
-)
+from tracker.messages import Announce, Event, SwarmCounts, pack_address
 from tracker.settings import TrackerSettings
 from tracker.state import Swarms
+from tracker.swarm import group_of
 
 FILM = b"f" * 20
 OTHER = b"o" * 20
@@ -33,9 +27,14 @@ def host(number):
     return bytes([198, 51, number // 256, number % 256])
 
 
-def wish(name, *, film=FILM, port=6881, left=100, **more):
+def wish(name, *, film=FILM, port=6881, left=100, compact=False, **more):
     return Announce(
-        info_hash=film, peer_id=str(name).encode().ljust(20, b"-"), port=port, left=left, **more
+        info_hash=film,
+        peer_id=str(name).encode().ljust(20, b"-"),
+        port=port,
+        left=left,
+        compact=compact,
+        **more,
     )
 
 
@@ -423,21 +422,23 @@ class SwarmsUnderStrangers(RuleBasedStateMachine):
         swarms = self.swarms
         assert swarms.peers <= self.LIMITS.max_peers
         assert swarms.torrents <= self.LIMITS.max_torrents
-        members = [
-            (film, endpoint) for film, swarm in swarms._swarms.items() for endpoint in swarm.members
-        ]
-        assert sorted(members) == sorted(swarms._heard)
-        groups = {}
-        for _, (address, _) in members:
-            if not is_loopback(address):
-                groups[address_group(address)] = groups.get(address_group(address), 0) + 1
-        assert {group: len(own) for group, own in swarms._groups.items()} == groups
-        assert all(count <= self.LIMITS.max_peers_per_address for count in groups.values())
+        members, groups = [], {}
         for film, swarm in swarms._swarms.items():
-            assert len(swarm.members) <= self.LIMITS.max_peers_per_torrent
-            assert len(swarm.complete) + len(swarm.incomplete) == len(swarm.members)
-            assert swarm.members or swarm.downloaded
-            assert (film in swarms._empty) is not bool(swarm.members)
+            own = [(kind, roster, key) for kind, roster in swarm.living() for key in roster.places]
+            members += own
+            assert len(swarm) == len(own) <= self.LIMITS.max_peers_per_torrent
+            assert swarm.complete == sum(kind % 2 for kind, _, _ in own)
+            assert own or swarm.downloaded
+            assert (film in swarms._empty) is not bool(own)
+            assert ((swarm.due, film) in swarms._due) is bool(own)
+            for kind, roster, key in own:
+                if kind < 4:
+                    group = group_of(kind // 2, key)
+                    groups[group] = groups.get(group, 0) + 1
+                assert swarm.due <= roster.heard[roster.places[key]] + 0.75
+        assert swarms.peers == len(members)
+        assert swarms._shares == groups
+        assert all(count <= self.LIMITS.max_peers_per_address for count in groups.values())
 
 
 @pytest.mark.slow

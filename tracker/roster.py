@@ -1,0 +1,172 @@
+"""Members of one swarm, of one kind, as arrays beside each other. Pure.
+
+A tracker answers far more often than its swarms change. So the endpoints stand packed as BEP 15 and
+BEP 23 send them, in an order that means nothing, and an answer is a slice. Who has just announced
+itself stands last, so that everybody else is in front. Before a newcomer comes to the end, whoever
+stood there takes a random place; who leaves or moves to the end is replaced by the last. So the
+others are a uniform permutation at any time, and any window of it a uniform sample.
+
+About 130 bytes for a member; objects of Python's, one for each, would be ten times that.
+"""
+
+import math
+from array import array
+from bisect import bisect_left
+
+import numpy as np
+
+__all__ = ["PEER_ID_BYTES", "Roster"]
+
+PEER_ID_BYTES = 20
+
+
+class Roster:
+    """The members of one kind.
+
+    A key is an endpoint as one number: the packed address, then two bytes of port, big-endian.
+
+    Args:
+        width: bytes of a packed endpoint: 6 (IPv4) or 18 (IPv6).
+        complete: whether its members have the whole film.
+
+    Attributes:
+        places: key -> place.
+        packed: endpoints as they go over the wire, `width` bytes for each place.
+        ids: peer ids, 20 bytes for each place.
+        heard: when each last announced itself, in seconds.
+        counted: 1 where a completion has been counted already.
+    """
+
+    __slots__ = (
+        *("_began", "_line", "_line_keys"),
+        *("complete", "counted", "heard", "ids", "packed", "places", "width"),
+    )
+
+    def __init__(self, width: int, *, complete: bool) -> None:
+        self.width = width
+        self.complete = complete
+        self.places: dict[int, int] = {}
+        self.packed = bytearray()
+        self.ids = bytearray()
+        self.heard = array("d")
+        self.counted = bytearray()
+        # Only a swarm in which somebody says where in the film it is has these.
+        self._began: array[float] | None = None  # by place, NaN: does not say
+        self._line = array("d")  # the same, sorted: who is further in the film comes first
+        self._line_keys: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.heard)
+
+    def key_at(self, place: int) -> int:
+        """Whose place it is."""
+        width = self.width
+        return int.from_bytes(self.packed[place * width : place * width + width], "big")
+
+    def id_at(self, place: int) -> bytes:
+        """The peer id at a place."""
+        return bytes(self.ids[place * PEER_ID_BYTES : (place + 1) * PEER_ID_BYTES])
+
+    def add(self, key: int, peer_id: bytes, now: float, *, counted: bool, chance: float) -> None:
+        """Take in a new member, last; who was last goes where `chance` (0 <= chance < 1) says."""
+        last = len(self.heard)
+        if last > 1:
+            self._swap(int(chance * last), last - 1)
+        self.places[key] = last
+        self.packed += key.to_bytes(self.width, "big")
+        self.ids += peer_id
+        self.heard.append(now)
+        self.counted.append(counted)
+        if self._began is not None:
+            self._began.append(math.nan)
+
+    def touch(self, place: int, now: float) -> None:
+        """Whoever stands there has announced itself again; it stands last now."""
+        self.heard[place] = now
+        self._swap(place, len(self.heard) - 1)
+
+    def remove(self, key: int) -> None:
+        """Forget a member.
+
+        Raises:
+            KeyError: it is none.
+        """
+        self.set_began(self.places[key], math.nan)
+        self._swap(self.places[key], len(self.heard) - 1)
+        del self.places[key]
+        del self.packed[-self.width :]
+        del self.ids[-PEER_ID_BYTES:]
+        self.heard.pop()
+        self.counted.pop()
+        if self._began is not None:
+            self._began.pop()
+
+    def _swap(self, one: int, other: int) -> None:
+        if one == other:
+            return
+        width, packed, ids = self.width, self.packed, self.ids
+        a, b, c, d = one * width, (one + 1) * width, other * width, (other + 1) * width
+        first, second = packed[a:b], packed[c:d]
+        packed[a:b], packed[c:d] = second, first
+        self.places[int.from_bytes(first, "big")] = other
+        self.places[int.from_bytes(second, "big")] = one
+        a, b, c, d = one * 20, one * 20 + 20, other * 20, other * 20 + 20
+        ids[a:b], ids[c:d] = ids[c:d], ids[a:b]
+        heard, counted, began = self.heard, self.counted, self._began
+        heard[one], heard[other] = heard[other], heard[one]
+        counted[one], counted[other] = counted[other], counted[one]
+        if began is not None:
+            began[one], began[other] = began[other], began[one]
+
+    def began_at(self, place: int) -> float:
+        """When its film began, if it has played on since (seconds); NaN if it does not say."""
+        return math.nan if self._began is None else self._began[place]
+
+    def set_began(self, place: int, began: float) -> None:
+        """Note when the film of whoever stands there began; NaN: it does not say."""
+        if self._began is None:
+            if math.isnan(began):
+                return
+            self._began = array("d", [math.nan]) * len(self.heard)
+        old = self._began[place]
+        if old == began:
+            return
+        line, keys, key = self._line, self._line_keys, self.key_at(place)
+        if not math.isnan(old):
+            at = keys.index(key, bisect_left(line, old))
+            del line[at], keys[at]
+        if not math.isnan(began):
+            at = bisect_left(line, began)
+            line.insert(at, began)
+            keys.insert(at, key)
+        self._began[place] = began
+
+    def just_ahead(self, began: float, most: int) -> list[tuple[float, int]]:
+        """Those who are further in the film: when they began, and their places; nearest first."""
+        end = bisect_left(self._line, began)
+        start = max(0, end - most)
+        ahead = zip(self._line[start:end], self._line_keys[start:end], strict=True)
+        return [(then, self.places[key]) for then, key in ahead][::-1]
+
+    def oldest(self) -> tuple[float, int]:
+        """When the longest silent member announced itself, and its place.
+
+        Raises:
+            ValueError: there are no members.
+        """
+        heard = np.frombuffer(self.heard)
+        place = int(heard.argmin())
+        return float(heard[place]), place
+
+    def silent_since(self, horizon: float) -> list[int]:
+        """Keys of those unheard of after `horizon`."""
+        places = np.flatnonzero(np.frombuffer(self.heard) <= horizon) if self.heard else ()
+        return [self.key_at(int(place)) for place in places]
+
+    def window(self, start: int, count: int, among: int) -> bytearray:
+        """`count` packed endpoints from place `start` on, around the end of the first `among`."""
+        width = self.width
+        over = start + count - among
+        if over <= 0:
+            return self.packed[start * width : (start + count) * width]
+        return self.packed[start * width : among * width] + self.packed[: over * width]
