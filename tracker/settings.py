@@ -59,8 +59,8 @@ class TrackerSettings:
     whoever sits there owns the machine, and a laboratory runs hundreds of viewers on it."""
 
     max_requests_per_address: int = 500
-    """Most requests answered per IPv4 address or IPv6 /64 within ten seconds, over HTTP and UDP
-    together: eight times what the peers of a full address may ask. Loopback is exempt."""
+    """Most requests answered per IPv4 address or IPv6 /64 in a sixth of a minute, over HTTP and UDP
+    together: eight times what a full address asks in a hurry. Loopback is exempt."""
 
     max_torrents: int = 10_000
     """Most swarms remembered."""
