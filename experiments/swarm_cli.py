@@ -11,6 +11,13 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
+from experiments.arrays.make import (
+    check_array_options,
+    find_array_figures,
+    make_array_figure,
+    show_array_figure,
+)
+from experiments.arrays.make import summarise as summarise_array
 from experiments.errors import LabError, ScenarioError
 from experiments.figures.agreement import compare
 from experiments.figures.catalog import find_figures
@@ -42,6 +49,7 @@ from toast.common.units import format_bytes
 __all__ = ["SWARM_COMMANDS"]
 
 _FOLDER: Final = Path("run/swarms")
+_ARRAYS_FOLDER: Final = Path("run/arrays")
 _SEEDS: Final = {"source": 10, "compressed": 10, "quick": 3}
 _MOST_REAL_RUNS: Final = 4
 
@@ -181,7 +189,9 @@ def figure_command(
     as_json: bool,
     **how: Any,
 ) -> None:
-    """Make a FIGURE of the source, such as 5.3; or all of them.
+    """Make a FIGURE of the source, such as 5.3; or all of the swarm's.
+
+    3.2 to 4.7 are of disk arrays, "arrays" is all of those, and docs/arrays.md names more.
 
     Runs what there is no result of, and writes a picture and its data. Prints what the source says
     of the figure, and whether it was seen. Can be interrupted and resumed, also on another machine.
@@ -190,7 +200,13 @@ def figure_command(
     Example:
       toast-lab figure 5.3 --scale quick
       toast-lab figure all --scale source --seeds 10
+      toast-lab figure 4.5
     """
+    if array_figures := find_array_figures(name):
+        check_array_options(engine, changes, how)
+        into = _ARRAYS_FOLDER if folder == _FOLDER else folder
+        _make_array_figures(array_figures, into, seeds or 10, how["jobs"], as_json=as_json)
+        return
     figures = find_figures(name)
     seeds = seeds or (1 if engine == "real" else _SEEDS[scale])
     tasks = {figure.name: figure_tasks(figure, engine, scale, seeds, changes) for figure in figures}
@@ -210,6 +226,21 @@ def figure_command(
     if as_json:
         print_json(told)
     _complain(failed)
+
+
+def _make_array_figures(
+    figures: Sequence[Figure], folder: Path, seeds: int, jobs: int | None, *, as_json: bool
+) -> None:
+    interrupt_on_sigterm()
+    notes = Console(stderr=True, quiet=as_json)
+    told = []
+    for figure in figures:
+        results = make_array_figure(figure, folder, seeds=seeds, jobs=jobs, notes=notes)
+        told.append(summarise_array(figure, results))
+        if not as_json:
+            show_array_figure(figure, results, Console())
+    if as_json:
+        print_json(told)
 
 
 def _show(figure: Figure, written: Sequence[Path], results: Any) -> None:

@@ -140,5 +140,6 @@ def _amount(mean: float, half_width: float, field: str) -> str:
     if field == "offload":
         interval = f" ± {100 * half_width:.1f}" if half_width else ""
         return f"{100 * mean:+.1f}{interval} points"
-    interval = f" ± {half_width / 1e9:.3g}" if half_width else ""
-    return f"{mean / 1e9:+.3g}{interval} GB"
+    scale, unit = (1e9, " GB") if field == "total_bytes" else (1.0, "")
+    interval = f" ± {half_width / scale:.3g}" if half_width else ""
+    return f"{mean / scale:+.3g}{interval}{unit}"

@@ -8,7 +8,6 @@ from experiments.bound import Behaviour
 from experiments.errors import MissingResultError
 from experiments.figures.results import Results
 from experiments.swarms.presets import scaled
-from experiments.swarms.scenario import Scenario
 
 __all__ = ["PICKERS", "UPLOADS", "Claim", "Figure", "FigureCell", "Verdict", "judge", "make_cell"]
 
@@ -23,12 +22,12 @@ class FigureCell:
 
     Attributes:
         name: a word for it, for files; the same scenario has the same name in every figure.
-        scenario: what is run; each seed takes its place in it.
+        scenario: what is run, with each seed: a swarm's, or an array's.
         axes: where it stands in the figure, such as picker = hybrid.
     """
 
     name: str
-    scenario: Scenario
+    scenario: Any
     axes: Mapping[str, str]
 
 
@@ -85,6 +84,8 @@ class Figure:
     """What the source says of it."""
     field: str = "offload"
     """What is plotted: a field of a result."""
+    level: str | None = None
+    """What is dashed above each bar; None: the bound, where the offload is plotted."""
     lines: bool = False
     """Lines over a number, and not bars. A cell that has no place on the abscissa is a level."""
     note: str = ""

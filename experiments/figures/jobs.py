@@ -23,7 +23,9 @@ __all__ = [
     "Runner",
     "Tell",
     "carry_out",
+    "commit",
     "failure",
+    "machine",
     "run_here",
 ]
 
@@ -76,7 +78,7 @@ def carry_out(engine: Engine, scenario: dict[str, Any], say: Say) -> Done:
     date = datetime.now(UTC).isoformat(timespec="seconds")
     load = round(os.getloadavg()[0], 2)
     result = engine.run(from_plain(scenario), say)
-    return Done(result=result, commit=_commit(), date=date, machine={**_machine(), "load": load})
+    return Done(result=result, commit=commit(), date=date, machine={**machine(), "load": load})
 
 
 def failure(job: Job, error: BaseException) -> Outcome:
@@ -102,13 +104,14 @@ def run_here(make_engine: MakeEngine) -> Runner:
 
 
 @lru_cache(maxsize=1)
-def _commit() -> str:
+def commit() -> str:
     """Of the code that runs here; "unknown" where it is installed without its checkout."""
     with contextlib.suppress(LabError):
         return commit_of(checkout())
     return "unknown"
 
 
-def _machine() -> dict[str, Any]:
+def machine() -> dict[str, Any]:
+    """What runs here: kernel and cores."""
     kernel = f"{platform.system()} {platform.release()} {platform.machine()}"
     return {"kernel": kernel, "cores": os.cpu_count() or 1}

@@ -14,7 +14,7 @@ from experiments.figures.results import Results
 from experiments.figures.sweep import Task
 from experiments.swarms.changes import with_changes
 
-__all__ = ["figure_tasks", "judge_all", "summarise", "sweep_name", "write_figure"]
+__all__ = ["figure_tasks", "judge_all", "summarise", "sweep_name", "write_figure", "write_whole"]
 
 Judged = Sequence[tuple[Claim, Verdict]]
 
@@ -85,13 +85,18 @@ def write_figure(
         + "\n"
     )
     # Not with_suffix: the name of a figure has a dot of its own.
-    written = [_write(Path(f"{stem}.json"), data.encode())]
+    written = [write_whole(Path(f"{stem}.json"), data.encode())]
     if results.cells:
-        written.append(_write(Path(f"{stem}.png"), plot_figure(figure, results)))
+        written.append(write_whole(Path(f"{stem}.png"), plot_figure(figure, results)))
     return written
 
 
-def _write(path: Path, contents: bytes) -> Path:
+def write_whole(path: Path, contents: bytes) -> Path:
+    """Write a file: all of it, or nothing; its path.
+
+    Raises:
+        LabError: it cannot be written.
+    """
     unfinished = path.with_name(f"{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -21,12 +21,20 @@ _COLOURS: Final = {
     "beta": "#009E73",
     "hybrid": "#D55E00",
 }
-_OTHERS: Final = ("#0072B2", "#CC79A7", "#F0E442", "#999999")
+_OTHERS: Final = (
+    *("#0072B2", "#CC79A7", "#F0E442", "#999999"),
+    *("#E69F00", "#56B4E9", "#009E73", "#D55E00"),
+)
 _SIZE: Final = (7.6, 4.2)
 _AXES: Final = {
     "range": "in-order range, minutes of the source's hour",
     "offload": "offload, %",
     "total_bytes": "sent by everyone, GB",
+    "streams": "streams, of which none starves",
+    "incidents": "starvation incidents",
+    "starved_mean_seconds": "mean starvation, seconds",
+    "starved_max_seconds": "longest starvation, seconds",
+    "response_p99_seconds": "99th percentile of a read's time, seconds",
 }
 _SCALES: Final = {"offload": 100.0, "total_bytes": 1e-9}
 
@@ -131,6 +139,7 @@ def _draw_bars(axes: Any, figure: Figure, results: Results) -> None:
     colours = _colours(figure, results.cells)
     width = 0.8 / len(colours)
     scale = _SCALES.get(figure.field, 1.0)
+    level = figure.level or ("bound" if figure.field == "offload" else "")
     bounds: list[tuple[float, float]] = []
     for nth, (series, colour) in enumerate(colours.items()):
         cells = [cell for cell in results.cells if cell.axes[figure.series] == series]
@@ -147,8 +156,9 @@ def _draw_bars(axes: Any, figure: Figure, results: Results) -> None:
             error_kw={"elinewidth": 1},
             ecolor=axes.xaxis.label.get_color(),
         )
-        bounds += [(x, cell.estimate("bound").mean) for x, cell in zip(at, cells, strict=True)]
-    if figure.field == "offload":
+        if level:
+            bounds += [(x, cell.estimate(level).mean) for x, cell in zip(at, cells, strict=True)]
+    if level:
         axes.hlines(
             [bound * scale for _, bound in bounds],
             [x - width / 2 for x, _ in bounds],
@@ -156,7 +166,7 @@ def _draw_bars(axes: Any, figure: Figure, results: Results) -> None:
             colors=axes.xaxis.label.get_color(),
             linestyles="dashed",
             linewidth=1,
-            label="bound",
+            label=level.replace("_streams", ""),
         )
     many = max(map(len, places)) * len(places) > 60
     axes.set_xticks(range(len(places)), [p.replace(", ", "\n") if many else p for p in places])

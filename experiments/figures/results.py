@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from experiments.errors import MissingResultError
-from experiments.swarms.result import RunResult
 
 __all__ = ["CellResults", "Estimate", "Results", "estimate"]
 
@@ -70,12 +69,12 @@ class CellResults:
     Attributes:
         name: of the cell.
         axes: its place in the figure.
-        runs: by seed.
+        runs: results by seed, with fields as attributes: of a swarm, or of an array.
     """
 
     name: str
     axes: Mapping[str, str]
-    runs: Mapping[int, RunResult]
+    runs: Mapping[int, Any]
 
     def values(self, field: str) -> dict[int, float]:
         """A field of every run that has it, by seed."""
