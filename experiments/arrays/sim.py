@@ -94,7 +94,8 @@ class _Run:
         self._clients = [make() for _ in crowd]
         self._size = scenario.unit_bytes
         self._per_extent = scenario.extent_seconds / scenario.unit_seconds
-        self._chances = np.random.default_rng([seed, 3]).uniform(size=_CHANCES).tolist()
+        chance = np.random.default_rng([seed, 3])
+        self._chances = chance.uniform(size=_CHANCES).tolist()
         self._drawn = 0
         self._end = crowd[-1].begins_seconds + scenario.hold_seconds
         self._events: list[tuple[float, int, int]] = []
@@ -110,7 +111,7 @@ class _Run:
         self._responses: list[float] = []
         self._lost: set[int] = set()
         self._refused: set[int] = set()
-        self._reads = self._asked = 0
+        self._reads = self._asked = self._joined = 0
         self._busy = 0.0
         self._requests: dict[int, _Wanted] = {}
         self._numbers = 0
@@ -154,6 +155,7 @@ class _Run:
         self._asked += 1
         if key in self._memory:
             self._memory.move_to_end(key)
+            self._joined += 1
             return self._give(number, now, now)
         wanted = self._wanted.get(key)
         if wanted is None:
@@ -161,6 +163,7 @@ class _Run:
             wanted.waiting.append((number, now))
             self._submit(wanted, now)
         else:
+            self._joined += 1
             wanted.waiting.append((number, now))
         return False
 
@@ -320,7 +323,6 @@ class _Run:
         for client in self._clients:
             client.end(now)
         admitted = [n for n in range(len(self._clients)) if n not in self._refused]
-        joined = self._asked - self._reads
         return conclude(
             incidents=[self._clients[number].incidents for number in admitted],
             responses=self._responses,
@@ -328,6 +330,6 @@ class _Run:
             lost=len(self._lost),
             reads=self._reads,
             busy_share=self._busy / (len(self._models) * self._scenario.hold_seconds),
-            hit_share=max(0.0, joined / self._asked) if self._asked else 0.0,
+            hit_share=self._joined / max(self._asked, 1),
             model_streams=self._scenario.model_streams,
         )
