@@ -5,18 +5,23 @@ import secrets
 import signal
 import sys
 from dataclasses import fields
+from pathlib import Path
 from typing import NoReturn
 
 import click
 
 from toast.common.cli import SECONDS, print_json, run_cli
 from toast.common.units import format_bytes
+from tracker.errors import TrackerError
+from tracker.passkeys import Passkeys
 from tracker.server import TrackerServer, serve_tracker
 from tracker.settings import TrackerSettings
 
 __all__ = ["main"]
 
 _DEFAULTS = {field.name: field.default for field in fields(TrackerSettings)}
+
+_SECRET = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def main() -> NoReturn:
@@ -55,8 +60,29 @@ def _tracker() -> None:
     show_default=True,
     help="How often clients shall announce, such as 30s.",
 )
+@click.option(
+    "--films",
+    type=click.Path(exists=True, path_type=Path),
+    help="Serve these alone: a file with an info-hash a line, or a folder of .torrents.",
+)
+@click.option(
+    "--snapshot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File that keeps the swarms over restarts.",
+)
+@click.option("--passkeys", "secret", type=_SECRET, help="Answer signed announce URLs alone.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON line when it listens.")
-def serve(host: str, port: int, interval_seconds: float, *, udp: bool, as_json: bool) -> None:
+def serve(
+    host: str,
+    port: int,
+    interval_seconds: float,
+    *,
+    films: Path | None,
+    snapshot: Path | None,
+    secret: Path | None,
+    udp: bool,
+    as_json: bool,
+) -> None:
     """Answer announces and scrapes over HTTP and UDP until interrupted.
 
     Listens on loopback unless told otherwise. SIGINT and SIGTERM stop it cleanly.
@@ -74,7 +100,46 @@ def serve(host: str, port: int, interval_seconds: float, *, udp: bool, as_json: 
         min_interval_seconds=shortest,
     )
     with asyncio.Runner(loop_factory=_new_loop) as runner:
-        runner.run(_serve_until_signal(settings, as_json=as_json))
+        runner.run(
+            _serve_until_signal(
+                settings,
+                films=films,
+                snapshot=snapshot,
+                passkeys=None if secret is None else _read_secret(secret),
+                as_json=as_json,
+            )
+        )
+
+
+@_tracker.command()
+@click.argument("names", nargs=-1, required=True)
+@click.option("--secret", type=_SECRET, required=True, help="The tracker's --passkeys file.")
+@click.option("--url", help="Announce URL to put the passkey into.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON line for each name.")
+def passkey(names: tuple[str, ...], secret: Path, url: str | None, *, as_json: bool) -> None:
+    """Make the passkeys of viewers, or their whole announce URLs.
+
+    The secret is any file of 16 bytes or more that only the operator can read.
+
+    \b
+    Example:
+      toast-tracker passkey alice bob --secret secret --url http://vod.example.net:6969/announce
+    """
+    passkeys = _read_secret(secret)
+    for name in names:
+        key = passkeys.give(name)
+        whole = None if url is None else f"{url}{'&' if '?' in url else '?'}passkey={key}"
+        if as_json:
+            print_json({"name": name, "passkey": key, "announce_url": whole})
+        else:
+            click.echo(whole or key)
+
+
+def _read_secret(file: Path) -> Passkeys:
+    try:
+        return Passkeys(file.read_bytes())
+    except OSError as error:
+        raise TrackerError(f"the secret {file} cannot be read: {error.strerror}") from error
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
@@ -86,12 +151,22 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-async def _serve_until_signal(settings: TrackerSettings, *, as_json: bool) -> None:
+async def _serve_until_signal(
+    settings: TrackerSettings,
+    *,
+    films: Path | None,
+    snapshot: Path | None,
+    passkeys: Passkeys | None,
+    as_json: bool,
+) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    async with serve_tracker(settings, secrets.randbits(64)) as server:
+    serving = serve_tracker(
+        settings, secrets.randbits(64), films=films, snapshot=snapshot, passkeys=passkeys
+    )
+    async with serving as server:
         if as_json:
             print_json(
                 {

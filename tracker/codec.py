@@ -23,6 +23,7 @@ __all__ = [
     "encode_failure",
     "encode_scrape",
     "parse_announce",
+    "parse_passkey",
     "parse_playhead",
     "parse_scrape",
 ]
@@ -78,10 +79,17 @@ def parse_playhead(query: bytes) -> float | None:
     Raises:
         RequestError: it is given twice or malformed.
     """
-    values = [value for name, value in _pairs(query) if name == b"playhead"]
-    if len(values) > 1:
-        raise RequestError("playhead is given twice")
-    return _seconds(_unquote(b"playhead", values[0])) if values else None
+    value = _only(query, b"playhead")
+    return None if value is None else _seconds(value)
+
+
+def parse_passkey(query: bytes) -> bytes | None:
+    """The passkey alone; None if there is none.
+
+    Raises:
+        RequestError: it is given twice or malformed.
+    """
+    return _only(query, b"passkey")
 
 
 def parse_scrape(query: bytes, max_hashes: int) -> tuple[bytes, ...]:
@@ -179,6 +187,13 @@ def _unquote(name: bytes, value: bytes) -> bytes:
     if _BAD_ESCAPE.search(value):
         raise RequestError(f"{name.decode()} has a broken percent escape")
     return unquote_to_bytes(value)
+
+
+def _only(query: bytes, wanted: bytes) -> bytes | None:
+    values = [value for name, value in _pairs(query) if name == wanted]
+    if len(values) > 1:
+        raise RequestError(f"{wanted.decode()} is given twice")
+    return _unquote(wanted, values[0]) if values else None
 
 
 def _twenty_bytes(fields: Mapping[bytes, bytes], name: bytes) -> bytes:

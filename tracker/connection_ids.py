@@ -54,8 +54,13 @@ class ConnectionIds:
 
     def holds(self, connection_id: int, address: bytes, now: float) -> bool:
         """Whether this id was given to this address, in this window or in the one before."""
-        if self.give(address, now) == connection_id:
+        if now // WINDOW_SECONDS != self._window:
+            self._turn(int(now // WINDOW_SECONDS))
+        sent = connection_id.to_bytes(8, "big")
+        hasher = self._current.copy()
+        hasher.update(address)
+        if hasher.digest() == sent:
             return True
         hasher = self._previous.copy()
         hasher.update(address)
-        return int.from_bytes(hasher.digest(), "big") == connection_id
+        return hasher.digest() == sent

@@ -104,17 +104,21 @@ class Roster:
     def _swap(self, one: int, other: int) -> None:
         if one == other:
             return
-        width, packed, ids = self.width, self.packed, self.ids
-        a, b, c, d = one * width, (one + 1) * width, other * width, (other + 1) * width
-        first, second = packed[a:b], packed[c:d]
-        packed[a:b], packed[c:d] = second, first
-        self.places[int.from_bytes(first, "big")] = other
-        self.places[int.from_bytes(second, "big")] = one
-        a, b, c, d = one * 20, one * 20 + 20, other * 20, other * 20 + 20
-        ids[a:b], ids[c:d] = ids[c:d], ids[a:b]
+        width, packed, ids, places = self.width, self.packed, self.ids, self.places
         heard, counted, began = self.heard, self.counted, self._began
+        here, there = (
+            slice(one * width, one * width + width),
+            slice(other * width, (other + 1) * width),
+        )
+        first, second = packed[here], packed[there]
+        packed[here], packed[there] = second, first
+        places[int.from_bytes(first, "big")] = other
+        places[int.from_bytes(second, "big")] = one
+        here, there = slice(one * 20, one * 20 + 20), slice(other * 20, other * 20 + 20)
+        ids[here], ids[there] = ids[there], ids[here]
         heard[one], heard[other] = heard[other], heard[one]
-        counted[one], counted[other] = counted[other], counted[one]
+        if counted[one] != counted[other]:
+            counted[one], counted[other] = counted[other], counted[one]
         if began is not None:
             began[one], began[other] = began[other], began[one]
 

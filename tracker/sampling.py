@@ -1,6 +1,6 @@
 """Uniform samples from a swarm's rosters. Pure: chance comes in as an argument."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -34,24 +34,36 @@ class Sampler:
 
     def windows(
         self, rosters: list[tuple[Roster, int]], wanted: int
-    ) -> Iterator[tuple[Roster, int, int, int]]:
+    ) -> list[tuple[Roster, int, int, int]]:
         """Roster, members to draw from, first place and number of each part of a sample."""
-        total = sum(size for _, size in rosters)
+        total = 0
+        for _, size in rosters:
+            total += size
         if total <= wanted:
-            yield from ((roster, size, 0, size) for roster, size in rosters)
-            return
+            return [(roster, size, 0, size) for roster, size in rosters]
+        if len(rosters) == 1:
+            roster, size = rosters[0]
+            return [(roster, size, int(self.chance() * size), wanted)]
         # Each roster gives its share of the sample, rounded so that the mean is exact.
-        share, before = wanted / total, 0
-        edge = self.chance() if len(rosters) > 1 else 0.0
-        for roster, size in rosters[:-1]:
+        found = []
+        edge, share, before, last = self.chance(), wanted / total, 0, rosters[-1][0]
+        for roster, size in rosters:
             edge += size * share
-            count = min(int(edge) - before, size)
+            count = (wanted if roster is last else int(edge)) - before
+            count = min(count, size)
             before += count
             if count:
-                yield roster, size, int(self.chance() * size), count
-        roster, size = rosters[-1]
-        if wanted > before:
-            yield roster, size, int(self.chance() * size), min(wanted - before, size)
+                found.append((roster, size, int(self.chance() * size), count))
+        return found
+
+    def packed(self, rosters: list[tuple[Roster, int]], wanted: int) -> bytes:
+        """The same as endpoints, as they go over the wire."""
+        return b"".join(
+            [
+                roster.window(start, count, size)
+                for roster, size, start, count in self.windows(rosters, wanted)
+            ]
+        )
 
     def seats(
         self,

@@ -7,6 +7,7 @@ import secrets
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -15,10 +16,13 @@ from tracker.connection_ids import SECRET_BYTES, ConnectionIds
 from tracker.connections import ConnectionGate
 from tracker.errors import TrackerError
 from tracker.http import HttpAnswers
+from tracker.passkeys import Passkeys
+from tracker.permitted import read_permitted
 from tracker.service import Service
 from tracker.settings import TrackerSettings
 from tracker.udp import UdpFrontEnd
 from tracker.udp_answers import UdpAnswers
+from tracker.upkeep import keep_permitted, keep_snapshot, read_snapshot, write_snapshot
 
 __all__ = ["TrackerServer", "serve_tracker"]
 
@@ -75,18 +79,34 @@ class TrackerServer:
 
 
 @asynccontextmanager
-async def serve_tracker(settings: TrackerSettings, seed: int) -> AsyncIterator[TrackerServer]:
+async def serve_tracker(
+    settings: TrackerSettings,
+    seed: int,
+    *,
+    films: Path | None = None,
+    snapshot: Path | None = None,
+    passkeys: Passkeys | None = None,
+) -> AsyncIterator[TrackerServer]:
     """Listen until the block is left.
 
     Args:
         settings: where to listen, and all limits.
         seed: of the random samples in the answers.
+        films: list of the films that are served (`tracker.permitted`); None: any.
+        snapshot: where the memory is kept over restarts; None: nowhere.
+        passkeys: who is answered; None: anyone.
 
     Raises:
-        TrackerError: the address cannot be listened on.
+        TrackerError: the address cannot be listened on, or the list cannot be read.
     """
     server = TrackerServer(settings, np.random.default_rng(seed))
+    server.service.passkeys = passkeys
+    swarms = server.service.swarms
     ids = ConnectionIds(secrets.token_bytes(SECRET_BYTES))
+    if films is not None:
+        swarms.permit(read_permitted(films))
+    if snapshot is not None:
+        read_snapshot(swarms, snapshot)
     with contextlib.ExitStack() as stack:
         streams, datagrams = await _bind(settings, stack)
         loop = asyncio.get_running_loop()
@@ -97,9 +117,21 @@ async def serve_tracker(settings: TrackerSettings, seed: int) -> AsyncIterator[T
             await loop.create_server(server.gate, sock=sock, backlog=_BACKLOG) for sock in streams
         ]
         server.url = _url(listeners[0])
+        chores = [
+            asyncio.create_task(chore)
+            for chore in (
+                *([keep_permitted(swarms, films)] if films else ()),
+                *([keep_snapshot(swarms, snapshot, settings.snapshot_seconds)] if snapshot else ()),
+            )
+        ]
         try:
             yield server
         finally:
+            for chore in chores:
+                chore.cancel()
+            await asyncio.gather(*chores, return_exceptions=True)
+            if snapshot is not None:
+                write_snapshot(swarms, snapshot)
             for listener in listeners:
                 listener.close()
             server.gate.close()

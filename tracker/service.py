@@ -8,6 +8,7 @@ from tracker import codec
 from tracker.counters import Counters
 from tracker.errors import RequestError
 from tracker.messages import is_loopback
+from tracker.passkeys import Passkeys
 from tracker.rates import RequestRates
 from tracker.settings import TrackerSettings
 from tracker.state import Swarms
@@ -27,12 +28,14 @@ class Service:
     Attributes:
         swarms: who is where.
         counters: what happened.
+        passkeys: who may announce and scrape; None: anyone.
     """
 
     def __init__(self, settings: TrackerSettings, rng: np.random.Generator, now: float) -> None:
         self.settings = settings
         self.swarms = Swarms(settings, rng)
         self.counters = Counters()
+        self.passkeys: Passkeys | None = None
         self.rates = RequestRates(settings.max_requests_per_address)
         self.interval = math.ceil(settings.interval_seconds)
         self._spread_until = now + settings.interval_seconds
@@ -62,7 +65,8 @@ class Service:
         """
         self.counters.announces += 1
         self.admit(family_of(source), int.from_bytes(source, "big") << 16, now)
-        wish = codec.parse_announce(self._short(query))
+        self.check(self._short(query))
+        wish = codec.parse_announce(query)
         # BEP 3's `ip` lets anyone send a swarm at a victim. Only whoever sits on this machine (a
         # seed beside its tracker) may speak for another address.
         address = wish.ip if wish.ip is not None and is_loopback(source) else source
@@ -78,8 +82,18 @@ class Service:
         """The body that answers a scrape over HTTP; arguments and errors as for `announce`."""
         self.counters.scrapes += 1
         self.admit(family_of(source), int.from_bytes(source, "big") << 16, now)
-        info_hashes = codec.parse_scrape(self._short(query), self.settings.max_scrape_hashes)
+        self.check(self._short(query))
+        info_hashes = codec.parse_scrape(query, self.settings.max_scrape_hashes)
         return codec.encode_scrape(self.swarms.scrape(info_hashes, now))
+
+    def check(self, query: bytes) -> None:
+        """Look at the passkey of a query, where one is wanted.
+
+        Raises:
+            RequestError: it is missing or not ours.
+        """
+        if self.passkeys is not None:
+            self.passkeys.check(codec.parse_passkey(query))
 
     def _short(self, query: bytes) -> bytes:
         if len(query) > self.settings.max_query_bytes:

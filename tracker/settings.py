@@ -36,6 +36,10 @@ class TrackerSettings:
     expiry_intervals: float = 2.5
     """A peer unheard of for so many intervals is gone: two announces may be lost, three not."""
 
+    snapshot_seconds: float = 30.0
+    """How often the memory is written down, where there is a file for it. What is lost by a crash
+    comes back within an interval by itself."""
+
     default_numwant: int = 50
     """Peers in an answer when the client does not say how many; the number BEP 3 names."""
 
@@ -78,7 +82,7 @@ class TrackerSettings:
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise UsageError(f"port {self.port} is not between 0 and 65535")
-        for name in ("interval_seconds", "min_interval_seconds", "idle_timeout_seconds"):
+        for name in _TIMES:
             value = getattr(self, name)
             if not (math.isfinite(value) and 0 < value <= 86_400):
                 raise UsageError(f"{name} must be above 0 and at most a day, not {value}")
@@ -98,6 +102,7 @@ class TrackerSettings:
         return self.expiry_intervals * self.interval_seconds
 
 
+_TIMES = ("interval_seconds", "min_interval_seconds", "idle_timeout_seconds", "snapshot_seconds")
 _COUNTS = (
     "max_scrape_hashes",
     "max_query_bytes",

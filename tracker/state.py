@@ -2,6 +2,7 @@
 
 Rules, in the order in which they bind:
 
+0. Where there is a list of films, no other swarm is.
 1. A member is an endpoint (address and port), not a peer id: nobody can displace another's entry
    without holding its address.
 2. A peer unheard of for `expiry_seconds` is gone, before anything else is looked at; in a swarm of
@@ -24,7 +25,7 @@ import heapq
 import math
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import Final
 
 import numpy as np
 
@@ -33,11 +34,14 @@ from tracker.messages import Announce, AnnounceAnswer, Event, Peer, SwarmCounts
 from tracker.roster import Roster
 from tracker.sampling import Sampler, pack
 from tracker.settings import TrackerSettings
+from tracker.shares import Membership, Shares
 from tracker.swarm import LOOPBACK, WIDTHS, Swarm, family_of, group_of
 
 __all__ = ["Swarms"]
 
-_Membership: TypeAlias = tuple[bytes, int, int]  # info-hash, family, key
+
+_FILM_MINUTES: Final = 5
+"""After so long a film may have come into the catalogue (BEP 31)."""
 
 
 class Swarms:
@@ -60,8 +64,8 @@ class Swarms:
         self._peers = 0
         # (due, info-hash) of each swarm with members; entries that are no longer so are passed over
         self._due: list[tuple[float, bytes]] = []
-        self._shares: dict[int, int] = {}
-        self._crowds: dict[int, dict[_Membership, None]] = {}
+        self._shares = Shares(settings.max_peers_per_address)
+        self._permitted: frozenset[bytes] | None = None
         self._expiry_seconds = settings.expiry_seconds
 
     @property
@@ -183,9 +187,7 @@ class Swarms:
         rosters = swarm.eligible(families, 2 * family + complete, key, complete=complete)
         wanted = self._wanted(numwant)
         if complete or playhead is None:
-            packed = b""
-            for roster, size, start, count in self._sampler.windows(rosters, wanted):
-                packed += roster.window(start, count, size)
+            packed = self._sampler.packed(rosters, wanted)
         else:
             seats = self._sampler.seats(rosters, wanted, now - playhead, peer_id)
             packed = pack(seats, WIDTHS[family])
@@ -201,6 +203,83 @@ class Swarms:
             for info_hash in info_hashes
             if info_hash in self._swarms
         }
+
+    def permit(self, films: frozenset[bytes] | None) -> None:
+        """Serve these swarms alone (None: any), and forget all others."""
+        self._permitted = films
+        if films is None:
+            return
+        for info_hash, swarm in list(self._swarms.items()):
+            if info_hash not in films:
+                for kind, roster in list(swarm.living()):
+                    for key in list(roster.places):
+                        self._forget(info_hash, swarm, kind // 2, key)
+                swarm.downloaded = 0
+                self._empty.pop(info_hash, None)
+                self._settle(info_hash, swarm)
+
+    def each(self, now: float) -> Iterable[tuple[bytes, Swarm]]:
+        """All swarms by info-hash, without those who fell silent: to be read, not to be changed."""
+        self.expire(now)
+        return self._swarms.items()
+
+    def recall_swarm(self, info_hash: bytes, downloaded: int) -> None:
+        """Know a swarm again, and that so many completions were seen in it (not: more).
+
+        Raises:
+            RequestError: there is no room for it.
+        """
+        if self._permitted is not None and info_hash not in self._permitted:
+            return
+        swarm = self._swarms.get(info_hash)
+        if swarm is None:
+            swarm = self._new_swarm(info_hash)
+        swarm.downloaded = max(swarm.downloaded, downloaded)
+        self._settle(info_hash, swarm)
+
+    def recall(
+        self,
+        membership: Membership,
+        peer_id: bytes,
+        heard: float,
+        now: float,
+        *,
+        complete: bool,
+        counted: bool,
+        playhead: float | None,
+    ) -> None:
+        """Know a member again that was last heard at `heard`; whoever is known already stays so.
+
+        Args:
+            membership: which.
+            peer_id: 20 bytes.
+            heard: seconds, on the clock of `now`.
+            now: seconds.
+            complete: it has the whole film.
+            counted: its completion is counted.
+            playhead: where in the film it was when it was heard.
+
+        Raises:
+            RequestError: there is no room for its swarm.
+        """
+        info_hash, family, key = membership
+        forbidden = self._permitted is not None and info_hash not in self._permitted
+        if forbidden or heard <= now - self._expiry_seconds:
+            return
+        swarm = self._swarms.get(info_hash)
+        if swarm is None:
+            swarm = self._new_swarm(info_hash)
+        if swarm.seat(family, key) is None:
+            self._make_room(info_hash, swarm, family, key)
+            self._take_in(
+                swarm,
+                membership,
+                peer_id,
+                heard,
+                complete=complete,
+                counted=counted,
+                playhead=playhead,
+            )
 
     def _enter(
         self,
@@ -240,16 +319,14 @@ class Swarms:
             roster.counted[place] = False  # another client, which may complete once more
         roster.set_began(place, math.nan if playhead is None else now - playhead)
         roster.touch(place, now)
-        if self._crowds and family < LOOPBACK:
-            crowd = self._crowds.get(group_of(family, key))
-            if crowd is not None:
-                crowd[info_hash, family, key] = None
+        if self._shares.crowded and family < LOOPBACK:
+            self._shares.seen(group_of(family, key), (info_hash, family, key))
         return swarm
 
     def _enter_slowly(
         self,
         swarm: Swarm,
-        membership: _Membership,
+        membership: Membership,
         peer_id: bytes,
         now: float,
         *,
@@ -272,25 +349,44 @@ class Swarms:
         if not key & 0xFFFF:  # nobody can connect to port 0: answered, but never handed out
             return swarm
         self._make_room(info_hash, swarm, family, key)
+        self._take_in(
+            swarm, membership, peer_id, now, complete=complete, counted=counted, playhead=playhead
+        )
+        return swarm
+
+    def _take_in(
+        self,
+        swarm: Swarm,
+        membership: Membership,
+        peer_id: bytes,
+        heard: float,
+        *,
+        complete: bool,
+        counted: bool,
+        playhead: float | None,
+    ) -> None:
+        info_hash, family, key = membership
         kind = 2 * family + complete
-        found = swarm.rosters[kind]
-        if found is None:
-            found = swarm.rosters[kind] = Roster(WIDTHS[family], complete=complete)
-        found.add(key, peer_id, now, counted=counted, chance=self._sampler.chance())
+        roster = swarm.rosters[kind]
+        if roster is None:
+            roster = swarm.rosters[kind] = Roster(WIDTHS[family], complete=complete)
+        roster.add(key, peer_id, heard, counted=counted, chance=self._sampler.chance())
         if complete:
             swarm.complete += 1
         else:
             swarm.incomplete += 1
         self._peers += 1
         if playhead is not None:
-            found.set_began(found.places[key], now - playhead)
-        self._count_in(info_hash, family, key)
-        if math.isnan(swarm.due):
+            roster.set_began(roster.places[key], heard - playhead)
+        if family < LOOPBACK:
+            self._shares.add(group_of(family, key), membership)
+        if math.isnan(swarm.due) or heard < swarm.due:
             self._empty.pop(info_hash, None)
-            self._look_again(info_hash, swarm, now)
-        return swarm
+            self._look_again(info_hash, swarm, heard)
 
     def _new_swarm(self, info_hash: bytes) -> Swarm:
+        if self._permitted is not None and info_hash not in self._permitted:
+            raise RequestError("this tracker does not serve this film", retry=_FILM_MINUTES)
         if len(self._swarms) >= self._settings.max_torrents:
             if not self._empty:
                 raise RequestError(
@@ -304,11 +400,9 @@ class Swarms:
     def _make_room(self, info_hash: bytes, swarm: Swarm, family: int, key: int) -> None:
         limits = self._settings
         if family < LOOPBACK:
-            group = group_of(family, key)
-            crowd = self._crowds.get(group)
-            if crowd and self._shares[group] >= limits.max_peers_per_address:
-                victim = min(crowd, key=self._heard)
-                self._forget(*self._member(victim), keep=swarm)
+            oldest = min(self._shares.full(group_of(family, key)), key=self._heard, default=None)
+            if oldest is not None:
+                self._forget(*self._member(oldest), keep=swarm)
         if len(swarm) >= limits.max_peers_per_torrent:
             _, its_family, its_key = swarm.longest_silent()
             self._forget(info_hash, swarm, its_family, its_key)
@@ -331,36 +425,15 @@ class Swarms:
                 return
             self._look_again(info_hash, swarm, heard)
 
-    def _member(self, membership: _Membership) -> tuple[bytes, Swarm, int, int]:
+    def _member(self, membership: Membership) -> tuple[bytes, Swarm, int, int]:
         info_hash, family, key = membership
         return info_hash, self._swarms[info_hash], family, key
 
-    def _heard(self, membership: _Membership) -> float:
+    def _heard(self, membership: Membership) -> float:
         info_hash, family, key = membership
         seat = self._swarms[info_hash].seat(family, key)
         assert seat is not None
         return seat[1].heard[seat[2]]
-
-    def _count_in(self, info_hash: bytes, family: int, key: int) -> None:
-        if family < LOOPBACK:
-            group = group_of(family, key)
-            share = self._shares[group] = self._shares.get(group, 0) + 1
-            if 2 * share >= self._settings.max_peers_per_address:
-                self._crowds.setdefault(group, {})[info_hash, family, key] = None
-
-    def _count_out(self, info_hash: bytes, family: int, key: int) -> None:
-        if family < LOOPBACK:
-            group = group_of(family, key)
-            share = self._shares[group] - 1
-            if share:
-                self._shares[group] = share
-            else:
-                del self._shares[group]
-            crowd = self._crowds.get(group)
-            if crowd is not None:
-                crowd.pop((info_hash, family, key), None)
-                if not crowd:
-                    del self._crowds[group]
 
     def _forget(
         self, info_hash: bytes, swarm: Swarm, family: int, key: int, *, keep: Swarm | None = None
@@ -377,7 +450,8 @@ class Swarms:
         else:
             swarm.incomplete -= 1
         self._peers -= 1
-        self._count_out(info_hash, family, key)
+        if family < LOOPBACK:
+            self._shares.remove(group_of(family, key), (info_hash, family, key))
         if keep is not None and keep is not swarm:
             self._settle(info_hash, swarm)
 

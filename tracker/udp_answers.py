@@ -84,22 +84,25 @@ class UdpAnswers:
         address, family = source
         counters.announces += 1
         counters.udp_announces += 1
-        wish = udp_codec.parse_announce(datagram, size)
-        key = int.from_bytes(address, "big") << 16 | wish.port
+        info_hash, peer_id, _, left, _, event, _, _, wanted, port = udp_codec.parse_announce(
+            datagram, size
+        )
+        key = int.from_bytes(address, "big") << 16 | port
         service.admit(family, key, now)
         playhead = None
-        if size > udp_codec.ANNOUNCE_BYTES:
-            data = udp_codec.parse_options(datagram, size)
-            playhead = codec.parse_playhead(data.partition(b"?")[2]) if data else None
-        most, wanted = self._most_peers[family], wish.numwant
+        if size > udp_codec.ANNOUNCE_BYTES or service.passkeys is not None:
+            query = udp_codec.parse_options(datagram, size).partition(b"?")[2]
+            service.check(query)
+            playhead = codec.parse_playhead(query) if query else None
+        most = self._most_peers[family]
         complete, incomplete, peers = self._swarms.announce_packed(
-            wish.info_hash,
+            info_hash,
             family,
             key,
-            wish.peer_id,
+            peer_id,
             now,
-            complete=wish.left == 0,
-            event=EVENTS[wish.event],
+            complete=left == 0,
+            event=EVENTS[event],
             numwant=None if wanted < 0 else min(wanted, most),
             playhead=playhead,
         )
@@ -123,6 +126,7 @@ class UdpAnswers:
         self._counters.scrapes += 1
         self._counters.udp_scrapes += 1
         self._service.admit(family, int.from_bytes(address, "big") << 16, now)
+        self._service.check(b"")  # there is no place for a passkey in a scrape
         most = self._service.settings.max_scrape_hashes
         info_hashes = udp_codec.parse_scrape(datagram, size, most)
         found = self._swarms.scrape(info_hashes, now)

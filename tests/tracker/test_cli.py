@@ -95,3 +95,21 @@ def test_wrong_options_are_refused(wrong, monkeypatch, capsys):
         cli.main()
     assert stop.value.code == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_passkeys_are_made_for_names(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"x" * 16)
+    url = "http://t.example/announce"
+    words = ["passkey", "alice", "bob", "--secret", str(secret), "--url", url]
+    shown = CliRunner().invoke(cli._tracker, words)
+    assert shown.exit_code == 0
+    alice, bob = shown.output.splitlines()
+    assert alice.startswith(f"{url}?passkey=alice.")
+    assert bob.startswith(f"{url}?passkey=bob.")
+    bare = CliRunner().invoke(cli._tracker, [*words[:2], *words[3:5], "--json"])
+    assert json.loads(bare.output) == {
+        "name": "alice",
+        "passkey": alice.partition("=")[2],
+        "announce_url": None,
+    }

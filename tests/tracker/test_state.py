@@ -437,7 +437,7 @@ class SwarmsUnderStrangers(RuleBasedStateMachine):
                     groups[group] = groups.get(group, 0) + 1
                 assert swarm.due <= roster.heard[roster.places[key]] + 0.75
         assert swarms.peers == len(members)
-        assert swarms._shares == groups
+        assert swarms._shares.counts == groups
         assert all(count <= self.LIMITS.max_peers_per_address for count in groups.values())
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tracker import udp_codec
 from tracker.connection_ids import SECRET_BYTES, ConnectionIds
 from tracker.messages import SwarmCounts, pack_address
+from tracker.passkeys import Passkeys
 from tracker.service import Service
 from tracker.settings import TrackerSettings
 from tracker.swarm import family_of
@@ -187,3 +188,14 @@ def test_an_address_that_has_not_proved_itself_is_never_sent_more_than_came_from
         Client(answers, host(number)).announce()
     assert len(client.raw(datagram) or b"") <= len(datagram)
     assert service.swarms.peers == 60
+
+
+def test_a_passkey_comes_as_url_data():
+    answers, service = make()
+    service.passkeys = Passkeys(b"x" * 16)
+    client = Client(answers, V4)
+    assert b"wants a passkey" in client.announce()
+    good = f"/announce?passkey={service.passkeys.give('alice')}"
+    assert client.told(udp_codec.encode_options(good.encode()))[:3] == (30, 1, 0)
+    scrape = udp_codec.encode_scrape_request(client.connection_id, 5, [FILM])
+    assert b"wants a passkey" in client.raw(scrape)
