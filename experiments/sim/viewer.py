@@ -99,8 +99,8 @@ class SimViewer(Peer):
         self._decide_at = math.inf
         self._look_at = math.inf
         self._order_at = self._later_at = math.inf
-        self._first_due = 0.0
-        self._is_server_busy = False
+        self._first_due = self._ahead_seconds = 0.0
+        self._is_server_busy = self._is_in_order = False
         self.decisions = 0
         self.from_peers = self.from_seed = self.from_origin = 0
         self.wasted = self.regretted = 0
@@ -209,20 +209,37 @@ class SimViewer(Peer):
         self._decide_soon(min(decision.order_seconds, later))
         self._order_at = now + decision.order_seconds
         self._later_at = now + later
+        self._ahead_seconds = self._server_ahead_seconds()
         self._first_due = self.playing.open_due(now, self._have_now, self._closed_now)
 
     def _is_put_off(self, time: float) -> bool:
-        """Whether only the server was to be asked now, for a piece that has come meanwhile."""
+        """Whether only the server was to be asked now, and there is time again.
+
+        A piece has come meanwhile, or what the server had still to send before the next one.
+        """
         if time != self._order_at or time >= self._later_at:
             return False
         first_due = self.playing.open_due(time, self._have_now, self._closed_now)
         gained = first_due - self._first_due
         if gained < _GAINED_SECONDS:
-            return False
+            if not self._is_in_order:
+                return False  # what is drawn, or goes by rarity, gains by being ranked anew
+            ahead, self._ahead_seconds = self._ahead_seconds, self._server_ahead_seconds()
+            gained += ahead - self._ahead_seconds
+            if gained <= 0:
+                return False
+            gained = max(gained, self.world.settings.least_seconds)
         self._order_at += gained
-        self._first_due += gained
+        self._first_due = first_due
         self._decide_soon(min(self._order_at, self._later_at) - time)
         return True
+
+    def _server_ahead_seconds(self) -> float:
+        """What the server needs for what it was asked for, and a piece after that."""
+        estimate = self.meter.estimate
+        left = sum(self._missing_bytes(piece) for piece in self._fetches)
+        piece_bytes = self.world.cut.geometry.piece_bytes
+        return estimate.rtt_seconds + (left + piece_bytes) / max(estimate.rate, 1.0)
 
     def _facts(self, now: float) -> Facts:
         sources = list(self.sources.values())
@@ -285,7 +302,8 @@ class SimViewer(Peer):
         ranked = [*plan.top.tolist(), *plan.open.tolist()]
         in_flight = view.in_flight
         fresh = [piece for piece in ranked if not in_flight[piece]]
-        if all(a < b for a, b in pairwise(fresh)):
+        self._is_in_order = all(a < b for a, b in pairwise(fresh))
+        if self._is_in_order:
             ranked.sort()
         ranked += decision.coming.tolist()
         if not ranked and view.missing.any():

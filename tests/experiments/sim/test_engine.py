@@ -268,3 +268,16 @@ def test_the_quick_scale_is_where_real_viewers_are(upload, least, most):
 
     assert least <= result.offload <= most
     assert result.stalls == 0
+
+
+def test_a_decision_is_made_where_the_server_is_asked_and_not_a_moment_before():
+    """What it had still to send has come by then: its timer goes off too early."""
+    film = Film(bit_rate_bps=RATE_BPS, duration_seconds=120.0, piece_bytes=64 * 1024)
+    scenario = small(3, upload=0.5, film=film, arrivals=Arrivals(spacing_seconds=20.0))
+    world = World(scenario, settings=SimSettings.fitting(300, 3273))
+    world.run()
+
+    _, follower, _ = world.viewers
+    asked = follower.from_origin / film.piece_bytes
+    assert 0.3 * film.geometry.pieces < asked
+    assert follower.decisions < 1.4 * asked
