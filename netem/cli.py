@@ -4,7 +4,7 @@ import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import click
 from rich.console import Console
@@ -12,14 +12,18 @@ from rich.table import Table
 
 from netem.backends import BACKENDS, BackendReport
 from netem.cli_standing import COMMANDS
+from netem.effects import Effect
 from netem.errors import NetemError
+from netem.guest.run import run_in_guest
 from netem.machine import Machine, describe_machine
 from netem.topology import LatencyClass, Topology
 from netem.topology_file import read_topology
 from toast.common.cli import print_json, run_cli
-from toast.common.units import format_rate
+from toast.common.units import format_bytes, format_rate, parse_bytes
 
 __all__ = ["main"]
+
+_LEAST_GUEST_BYTES: Final = 128_000_000
 
 
 def main() -> NoReturn:
@@ -49,14 +53,15 @@ for _command in COMMANDS:
 
 @_netem.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
-def check(*, as_json: bool) -> None:
+def doctor(*, as_json: bool) -> None:
     """Try each way of emulating a network, for real; takes a few seconds.
 
-    Exit code 0 if at least one works.
+    Says what each can do, and of one that does not work what is missing and how to get it. Exit
+    code 0 if at least one works.
 
     \b
     Example:
-      toast-netem check --json
+      toast-netem doctor --json
     """
     machine = describe_machine()
     reports = []
@@ -66,14 +71,38 @@ def check(*, as_json: bool) -> None:
             reports.append(backend.probe())
     if as_json:
         backends = {
-            report.name: {"works": report.works, "reason": report.reason, **report.facts}
-            for report in reports
+            report.name: {
+                "works": report.works,
+                "reason": report.reason,
+                "effects": sorted(backend.effects),
+                **report.facts,
+            }
+            for backend, report in zip(BACKENDS, reports, strict=True)
         }
         print_json({"machine": asdict(machine), "backends": backends})
     else:
-        _show_check(machine, reports)
+        _show_doctor(machine, reports)
     if not any(report.works for report in reports):
         raise NetemError("no network can be emulated here; the reasons are above")
+
+
+@_netem.command("guest", context_settings={"ignore_unknown_options": True})
+@click.option("--memory", default="1GB", show_default=True, help="How much the guest has.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def guest(*, memory: str, command: tuple[str, ...]) -> None:
+    """Run a command in a user-mode Linux guest, whose kernel has NetEm.
+
+    The guest has this machine's files; the command may change those that you may. Everything in it
+    ends with the command, whose exit code is ours.
+
+    \b
+    Example:
+      toast-netem guest -- toast-netem doctor
+    """
+    size = parse_bytes(memory)
+    if size < _LEAST_GUEST_BYTES:
+        raise click.UsageError(f"--memory must be at least {format_bytes(_LEAST_GUEST_BYTES)}")
+    sys.exit(run_in_guest(command, size))
 
 
 @_netem.command()
@@ -107,7 +136,7 @@ def _as_json(topology: Topology) -> dict[str, Any]:
     }
 
 
-def _show_check(machine: Machine, reports: list[BackendReport]) -> None:
+def _show_doctor(machine: Machine, reports: list[BackendReport]) -> None:
     console = Console()
     console.print(f"kernel {machine.kernel}, {machine.processors} processors", highlight=False)
     console.print(
@@ -116,9 +145,10 @@ def _show_check(machine: Machine, reports: list[BackendReport]) -> None:
         f" default queueing {machine.default_qdisc or 'unknown'}",
         highlight=False,
     )
-    table = Table("backend", "works", "seen", highlight=False)
-    for report in reports:
-        table.add_row(report.name, "yes" if report.works else "no", report.reason)
+    table = Table("backend", "works", "seen", "cannot do", highlight=False)
+    for backend, report in zip(BACKENDS, reports, strict=True):
+        lacking = ", ".join(sorted(frozenset(Effect) - backend.effects))
+        table.add_row(report.name, "yes" if report.works else "no", report.reason, lacking)
     console.print(table)
 
 
@@ -130,7 +160,7 @@ def _show_topology(topology: Topology) -> None:
             each.name,
             str(len(topology.hosts_in(each.name))),
             _milliseconds(each.delay_seconds, each.jitter_seconds),
-            _percent(each.loss),
+            _percent(each.mean_loss),
             "no limit" if each.rate is None else format_rate(each.rate),
         )
     console.print(classes)

@@ -5,6 +5,7 @@ import itertools
 import os
 from dataclasses import asdict, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import click
@@ -13,9 +14,10 @@ from rich.table import Table
 
 from netem.backends import choose
 from netem.errors import NetemError
-from netem.measure import Measured, measure
+from netem.measure import loaded, measure
+from netem.measured import Measured
 from netem.spec import NetworkSpec
-from netem.standing import bring_up, default_folder, find, take_down
+from netem.standing import Standing, bring_up, default_folder, find, take_down
 from netem.topology import Topology
 from netem.topology_file import read_topology
 from toast.common.cli import print_json
@@ -53,9 +55,15 @@ def up(
     chosen = choose(topology, backend, seed=seed)
     # A lifeline would end with this command.
     spec = replace(NetworkSpec(topology, seed, congestion_control), lifeline=False)
-    standing = bring_up(default_folder(), name, chosen, spec)
+    standing = bring_up(default_folder(), name, chosen.backend, spec)
     hosts = {host: entry["address"] for host, entry in standing.facts["hosts"].items()}
-    facts = {"name": name, "backend": chosen.name, "hosts": hosts, "pid": standing.pid}
+    facts = {
+        "name": name,
+        "backend": chosen.backend.name,
+        "why": chosen.why,
+        "hosts": hosts,
+        "pid": standing.pid,
+    }
     facts["congestion_control"] = standing.facts["congestion_control"]
     if as_json:
         print_json(facts)
@@ -66,7 +74,8 @@ def up(
         table.add_row(host, address)
     console.print(table)
     console.print(
-        f"by {chosen.name}, TCP's congestion control {facts['congestion_control']};"
+        f"by {chosen.backend.name} ({chosen.why}),"
+        f" TCP's congestion control {facts['congestion_control']};"
         f" end it with: toast-netem down --name {name}"
     )
 
@@ -89,12 +98,26 @@ def exec_(*, name: str, host: str, command: tuple[str, ...]) -> None:
 @click.command("measure")
 @_named
 @click.argument("hosts", nargs=-1)
-@click.option("--pings", default=1000, show_default=True, type=click.IntRange(10, 100_000))
+@click.option(
+    "--pings",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(10, 100_000),
+    help="How many, and as many numbered packets.",
+)
+@click.option(
+    "--load",
+    type=click.FloatRange(0, 1),
+    help="Have all other hosts send at such a share of their rate meanwhile.",
+)
 @_json
-def measure_(*, name: str, hosts: tuple[str, ...], pings: int, as_json: bool) -> None:
-    """Compare delay, loss and rate with what was asked for.
+def measure_(
+    *, name: str, hosts: tuple[str, ...], pings: int, load: float | None, as_json: bool
+) -> None:
+    """Compare what packets meet with what was asked for.
 
-    Exit code 1 if they differ.
+    Round trips and their spread, loss, copies, flipped bits, overtaking, and rate; what is expected
+    of the latter ones is reckoned from the topology. Exit code 1 if something differs.
 
     HOSTS are the two ends. Without them, one host of each class is measured to one of each other.
 
@@ -110,7 +133,7 @@ def measure_(*, name: str, hosts: tuple[str, ...], pings: int, as_json: bool) ->
         results = []
         for sender, receiver in pairs:
             status.update(f"measuring {sender} to {receiver}")
-            results.append(asyncio.run(measure(standing, sender, receiver, pings=pings)))
+            results.append(asyncio.run(_measure(standing, sender, receiver, pings, load)))
     if as_json:
         print_json({"name": name, "paths": [_as_json(each) for each in results]})
     else:
@@ -134,9 +157,14 @@ def down(*, name: str, as_json: bool) -> None:
         print_json({"name": name, **report})
     elif report:
         share = report["cpu_seconds"] / report["seconds"] if report["seconds"] else 0.0
+        packets = ""
+        if "forwarded" in report:  # the kernel keeps no count for us
+            packets = (
+                f" {report['forwarded']} packets, {report['lost']} lost by chance,"
+                f" {report['dropped']} at full queues;"
+            )
         Console(highlight=False).print(
-            f"{name} is down: {report['forwarded']} packets, {report['lost']} lost by chance,"
-            f" {report['dropped']} at full queues; {report['cpu_seconds']:.2f} s of processor time"
+            f"{name} is down:{packets} {report['cpu_seconds']:.2f} s of processor time"
             f" ({share:.1%} of one)"
         )
     else:
@@ -155,12 +183,41 @@ def _pairs(topology: Topology) -> list[tuple[str, str]]:
     return within + [(a[0].name, b[0].name) for a, b in itertools.permutations(groups, 2)]
 
 
+async def _measure(
+    standing: Standing, sender: str, receiver: str, pings: int, load: float | None
+) -> Measured:
+    others: list[str] = []
+    rates: list[float] = []
+    for host in standing.topology.hosts if load else ():
+        rate = standing.topology.latency_class(host.latency_class).rate
+        if rate is not None and load and host.name not in {sender, receiver}:
+            others.append(host.name)
+            rates.append(load * rate)
+    async with loaded(standing, others, rates):
+        return await measure(standing, sender, receiver, pings=pings, packets=pings)
+
+
 def _as_json(measured: Measured) -> dict[str, Any]:
-    return {**asdict(measured), "wrong": measured.wrong()}
+    expected = asdict(measured.expected)
+    expected["round_trip_seconds"] = median(expected.pop("round_trips"))
+    return {
+        "sender": measured.sender,
+        "receiver": measured.receiver,
+        "asked": asdict(measured.asked),
+        "expected": expected,
+        "pings": measured.pings,
+        "answered": len(measured.round_trips),
+        "round_trip_seconds": measured.round_trip_seconds,
+        "round_trip_p95_seconds": measured.round_trip_p95_seconds,
+        "spread_distance": measured.spread_distance,
+        "stream": asdict(measured.stream),
+        "rate": measured.rate,
+        "wrong": measured.wrong(),
+    }
 
 
 def _show(results: list[Measured]) -> None:
-    table = Table("from", "to", "round trip", "p95", "lost", "rate", "as asked for")
+    table = Table("from", "to", "round trip", "p95", "lost", "overtaken", "rate", "as asked for")
     for each in results:
         trip, late = each.round_trip_seconds, each.round_trip_p95_seconds
         table.add_row(
@@ -168,7 +225,8 @@ def _show(results: list[Measured]) -> None:
             each.receiver,
             "none" if trip is None else f"{trip * 1e3:.2f} ms",
             "none" if late is None else f"{late * 1e3:.2f} ms",
-            f"{1 - each.answered / each.pings:.2%}",
+            f"{each.stream.lost / each.stream.sent:.2%}",
+            f"{each.stream.reordered / each.stream.sent:.2%}",
             "no limit" if each.rate is None else format_rate(each.rate),
             "no" if each.wrong() else "yes",
         )

@@ -1,24 +1,31 @@
-"""Whether a network that runs does what was asked of it: delay, loss and rate between two hosts."""
+"""Whether a network that runs does what was asked of it: packets between two of its hosts."""
 
 import asyncio
+import contextlib
 import json
-import math
-import statistics
+import random
 import sys
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final, Protocol
 
+from netem import model
 from netem.errors import NetemError
-from netem.topology import Path, Topology
+from netem.measured import Expected, Measured
+from netem.model import Arrivals
+from netem.spec import MTU_BYTES
+from netem.topology import Topology, Ways
 
-__all__ = ["Hosts", "Measured", "loss_interval", "measure"]
+__all__ = ["Hosts", "loaded", "measure"]
 
-_RTT_SHARE: Final = 0.01
-_RTT_SECONDS: Final = 0.0003
-_RATE_SHARE: Final = 0.03
-_SURE: Final = 2.575829  # two-sided 99 %: a test that fails by chance once in twenty is none
 _TOO_MUCH: Final = 1.15
-_GRACE_SECONDS: Final = 15.0
+_STREAM_BYTES: Final = 400
+_STREAM_SHARE: Final = 0.3
+"""Of a limited rate, for the stream: it must not meet the limit."""
+_STREAM_SECONDS: Final = 0.002
+_MODEL_TRIPS: Final = 20_000
+_MODEL_PACKETS: Final = 50_000
+_GRACE_SECONDS: Final = 60.0
 
 
 class Hosts(Protocol):
@@ -35,88 +42,17 @@ class Hosts(Protocol):
         """What to start to run a command there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """What was seen between two hosts, beside what was asked for.
-
-    Attributes:
-        sender: the host that sent.
-        receiver: the host that answered.
-        asked: what the topology says.
-        pings: echoes sent.
-        answered: echoes answered.
-        round_trip_seconds: median; None if none was answered.
-        round_trip_p95_seconds: likewise.
-        loss_low: least share of round trips lost that this many losses are likely (99 %) for.
-        loss_high: the largest such share.
-        rate: bytes per second that arrived of somewhat more than the limit; None if there is no
-            limit.
-    """
-
-    sender: str
-    receiver: str
-    asked: Path
-    pings: int
-    answered: int
-    round_trip_seconds: float | None
-    round_trip_p95_seconds: float | None
-    loss_low: float
-    loss_high: float
-    rate: float | None
-
-    def wrong(self) -> list[str]:
-        """What is not as asked for, in words; empty if all is."""
-        found = []
-        wanted = self.asked.round_trip_seconds
-        if self.round_trip_seconds is None:
-            found.append("no echo was answered")
-        elif abs(self.round_trip_seconds - wanted) > self._allowed_seconds:
-            found.append(
-                f"the round trip takes {self.round_trip_seconds * 1e3:.2f} ms,"
-                f" not {wanted * 1e3:.2f}"
-            )
-        if not self.loss_low <= self.asked.loss <= self.loss_high:
-            found.append(
-                f"{1 - self.answered / self.pings:.2%} of round trips are lost,"
-                f" not {self.asked.loss:.2%}"
-            )
-        if (limit := self.asked.rate) is not None:
-            if self.rate is None:
-                found.append("nothing arrived of a flood")
-            elif abs(self.rate - limit) > limit * _RATE_SHARE:
-                found.append(f"the rate is {self.rate:.0f} bytes/s, not {limit:.0f}")
-        return found
-
-    @property
-    def _allowed_seconds(self) -> float:
-        """How far the median may be off: by its own error, and by that of a sample of so many."""
-        own = max(self.asked.round_trip_seconds * _RTT_SHARE, _RTT_SECONDS)
-        # A median's standard error is 1 / (2 density sqrt(n)); the density of one uniform jitter
-        # is 1 / (2 jitter), and that of the sum of two is higher in the middle.
-        return own + _SURE * self.asked.jitter_seconds / math.sqrt(max(self.answered, 1))
-
-
-def loss_interval(sent: int, lost: int) -> tuple[float, float]:
-    """Between which shares the true loss lies with 99 % (Wilson's score interval)."""
-    share, z2 = lost / sent, _SURE * _SURE
-    middle = (share + z2 / (2 * sent)) / (1 + z2 / sent)
-    half = _SURE / (1 + z2 / sent)
-    half *= math.sqrt(share * (1 - share) / sent + z2 / (4 * sent * sent))
-    # Exactly 0 and 1 at the ends: rounding must not exclude what was asked for.
-    low = max(0.0, middle - half) if lost else 0.0
-    return low, min(1.0, middle + half) if lost < sent else 1.0
-
-
 async def measure(
     network: Hosts,
     sender: str,
     receiver: str,
     *,
     pings: int = 1000,
-    interval_seconds: float = 0.002,
+    packets: int = 1000,
+    interval_seconds: float = 0.005,
     flood_seconds: float = 1.0,
 ) -> Measured:
-    """Measure the way between two hosts: `pings` echoes, then a flood if the rate is limited.
+    """Measure the way between two hosts: echoes, numbered packets, a flood if a rate is limited.
 
     Raises:
         NetemError: a trial did not run.
@@ -125,35 +61,101 @@ async def measure(
     for name in (sender, receiver):
         if name not in classes:
             raise NetemError(f"there is no host '{name}' in '{network.topology.name}'")
-    asked = network.topology.path(classes[sender], classes[receiver])
-    address = network.address(receiver)
+    there, back = classes[sender], classes[receiver]
+    asked = network.topology.path(there, back)
+    spacing = _STREAM_SECONDS
+    if asked.rate is not None:
+        spacing = max(spacing, _STREAM_BYTES / (_STREAM_SHARE * asked.rate))
     echoes = await _trial(
-        network, sender, "ping", address, str(pings), str(interval_seconds),
+        network, sender, "ping", network.address(receiver), str(pings), str(interval_seconds),
         seconds=pings * interval_seconds,
     )  # fmt: skip
-    trips = sorted(echoes["round_trips"])
-    low, high = loss_interval(pings, pings - len(trips))
+    seen = await _send(
+        network, sender, receiver, packets, size=_STREAM_BYTES, rate=_STREAM_BYTES / spacing
+    )
     rate = None
     if asked.rate is not None:
-        rate = await _flood(network, sender, receiver, asked.rate, flood_seconds)
+        speed = asked.rate * _TOO_MUCH / (1.0 - asked.loss)
+        many = max(50, round(speed * flood_seconds / MTU_BYTES))
+        flood = await _send(network, sender, receiver, many, size=MTU_BYTES, rate=speed)
+        rate = flood["rate"]
+    seen.pop("rate")
     return Measured(
         sender=sender,
         receiver=receiver,
         asked=asked,
+        expected=await asyncio.to_thread(_expected, network.topology, there, back, spacing),
         pings=pings,
-        answered=len(trips),
-        round_trip_seconds=statistics.median(trips) if trips else None,
-        round_trip_p95_seconds=trips[int(len(trips) * 0.95)] if trips else None,
-        loss_low=low,
-        loss_high=high,
+        round_trips=tuple(echoes["round_trips"]),
+        stream=Arrivals(sent=packets, **seen),
         rate=rate,
     )
 
 
-async def _flood(
-    network: Hosts, sender: str, receiver: str, limit: float, seconds: float
-) -> float | None:
-    sink = await _start(network, receiver, "sink", str(seconds + 0.7))
+@asynccontextmanager
+async def loaded(
+    network: Hosts, hosts: Sequence[str], rates: Sequence[float], size: int = MTU_BYTES
+) -> AsyncIterator[None]:
+    """Have hosts send to one another in a circle, for as long as the block lasts.
+
+    Args:
+        network: it.
+        hosts: who.
+        rates: bytes of IP per second of each.
+        size: bytes of IP of each packet.
+
+    Raises:
+        NetemError: one cannot.
+    """
+    running = []
+    try:
+        for at, host in enumerate(hosts):
+            to = network.address(hosts[(at + 1) % len(hosts)])
+            running.append(await _start(network, host, "load", to, str(rates[at]), str(size)))
+        for host, process in zip(hosts, running, strict=True):
+            assert process.stdout is not None
+            async with asyncio.timeout(_GRACE_SECONDS):
+                if not await process.stdout.readline():
+                    raise NetemError(f"the load of {host} did not start")
+        yield
+    finally:
+        for process in running:
+            await _end(process)
+
+
+def _expected(topology: Topology, sender: str, receiver: str, spacing: float) -> Expected:
+    rng = random.Random(0)  # noqa: S311  (a model's, not a secret)
+    trips = model.round_trips(topology, sender, receiver, trips=_MODEL_TRIPS, rng=rng)
+    came = model.stream(
+        topology,
+        sender,
+        receiver,
+        packets=_MODEL_PACKETS,
+        interval_seconds=spacing,
+        size=_STREAM_BYTES,
+        rng=rng,
+    )
+    rate = topology.path(sender, receiver).rate
+    behind = topology.latency_class(receiver)
+    if rate is not None and behind.ways is Ways.BOTH:
+        rate *= 1.0 - behind.mean_loss  # it meets this loss behind the sender's limit
+    bursts = [topology.latency_class(each).bursts for each in (sender, receiver)]
+    return Expected(
+        round_trips=tuple(trips),
+        loss=came.lost / came.sent,
+        inflation=max((each.inflation for each in bursts if each is not None), default=1.0),
+        duplicates=came.duplicates / came.sent,
+        reordered=came.reordered / came.sent,
+        corrupted=came.corrupted / came.sent,
+        rate=rate,
+    )
+
+
+async def _send(
+    network: Hosts, sender: str, receiver: str, packets: int, *, size: int, rate: float
+) -> dict[str, Any]:
+    sink = await _start(network, receiver, "sink", str(packets))
+    seconds = packets * size / rate
     try:
         assert sink.stdout is not None
         async with asyncio.timeout(_GRACE_SECONDS + seconds):
@@ -161,19 +163,16 @@ async def _flood(
             if not ready:
                 raise NetemError(f"the sink in {receiver} did not start")
             port = str(json.loads(ready)["port"])
-            flood = str(limit * _TOO_MUCH)
-            await _trial(
-                network, sender, "flood", network.address(receiver), port, flood, str(seconds),
-                seconds=seconds,
-            )  # fmt: skip
+            to = network.address(receiver)
+            words = ("send", to, port, str(packets), str(rate), str(size))
+            await _trial(network, sender, *words, seconds=seconds)
             result: dict[str, Any] = json.loads(await sink.stdout.read())
             await sink.wait()
     except TimeoutError as error:
-        raise NetemError(f"the flood from {sender} to {receiver} did not end") from error
+        raise NetemError(f"the stream from {sender} to {receiver} did not end") from error
     finally:
         await _end(sink)
-    rate: float | None = result["rate"]
-    return rate
+    return result
 
 
 async def _trial(network: Hosts, host: str, *words: str, seconds: float) -> dict[str, Any]:
@@ -202,5 +201,6 @@ async def _start(network: Hosts, host: str, *words: str) -> asyncio.subprocess.P
 
 async def _end(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
-        process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
         await process.wait()

@@ -17,7 +17,13 @@ from typing import Final
 
 from netem.errors import NetemError
 
-__all__ = ["end_processes_in", "enter", "leaving", "make", "pin_congestion_control"]
+__all__ = [
+    "end_processes_in",
+    "enter",
+    "leaving",
+    "make",
+    "pin_congestion_control",
+]
 
 _CLONE_NEWNET: Final = 0x40000000  # <linux/sched.h>
 _OWN: Final = "/proc/self/ns/net"

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
 
-from netem.backends import Backend, choose
+from netem.backends import Backend, Choice, choose
 from netem.errors import NetemError
 from netem.spec import NetworkSpec
 from netem.topology import Topology
 
 __all__ = ["Finished", "Network", "start_keeper"]
 
-_UP_SECONDS: Final = 30.0
-_DOWN_SECONDS: Final = 10.0
+_UP_SECONDS: Final = 90.0
+_DOWN_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,8 @@ class Network:
         congestion_control: str | None = None,
     ) -> None:
         self.topology = topology
-        self.backend = backend or choose(topology, seed=seed)
+        choice = choose(topology, seed=seed) if backend is None else Choice(backend, "given")
+        self.backend, self._why = choice.backend, choice.why
         self._spec = NetworkSpec(topology, seed, congestion_control)
         self._hosts: dict[str, dict[str, Any]] = {}
         self._keeper: asyncio.subprocess.Process | None = None
@@ -78,7 +79,12 @@ class Network:
             raise
         self._hosts = up.pop("hosts")
         up.pop("event")
-        self.facts = {"backend": self.backend.name, "seed": self._spec.chance_seed, **up}
+        self.facts = {
+            "backend": self.backend.name,
+            "why": self._why,
+            "seed": self._spec.chance_seed,
+            **up,
+        }
         return self
 
     async def __aexit__(

@@ -21,13 +21,14 @@ from typing import Any, Final
 from netem.backends import Backend
 from netem.errors import NetemError
 from netem.spec import NetworkSpec
+from netem.stale import sweep
 from netem.topology import Topology
 
 __all__ = ["Standing", "bring_up", "default_folder", "find", "take_down"]
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}\Z")
-_UP_SECONDS: Final = 30.0
-_DOWN_SECONDS: Final = 10.0
+_UP_SECONDS: Final = 90.0
+_DOWN_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.01
 
 
@@ -182,6 +183,8 @@ def take_down(folder: Path, name: str) -> dict[str, Any]:
         if event["event"] == "keeper":
             _reap(event["pid"])
     report = next((event for event in _events(path) if event["event"] == "report"), {})
+    if not report:  # it was killed: its programs may still run
+        sweep()
     path.unlink(missing_ok=True)
     report.pop("event", None)
     return report

@@ -2,8 +2,10 @@
 
 - `ping ADDRESS COUNT INTERVAL_SECONDS`: ICMP echoes, answered by the kernel over there and
   stamped as they arrive by the kernel here, so that no program's waking up is in the figures.
-- `sink SECONDS`: prints the port that it listens at, then what arrived there.
-- `flood ADDRESS PORT RATE SECONDS`: datagrams at a rate.
+- `sink`: prints the port that it listens at, then, when nothing has come for a while, what did.
+- `send ADDRESS PORT COUNT RATE SIZE`: numbered datagrams of that many bytes of IP, evenly, at a
+  rate.
+- `load ADDRESS RATE SIZE`: the same without end, to nobody in particular.
 """
 
 import contextlib
@@ -16,13 +18,20 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
+from netem.model import count
 from netem.spec import MTU_BYTES
 
-__all__ = ["flood", "ping", "sink"]
+__all__ = ["ping", "send", "sink"]
 
 _ECHO: Final = 8  # RFC 792
 _HEADERS_BYTES: Final = 28  # of IP and UDP
-_SO_TIMESTAMPNS: Final = 35  # <asm-generic/socket.h>: the socket module has no name for it
+_SO_TIMESTAMPNS: Final = 35  # <asm-generic/socket.h>: the socket module has no name for these
+_SO_NO_CHECK: Final = 11
+_NUMBERS: Final = struct.Struct("!II")
+_LOAD_PORT: Final = 9  # discard, RFC 863
+_FIRST_SECONDS: Final = 60.0
+_QUIET_SECONDS: Final = 1.5
+_LONGEST_PAUSE_SECONDS: Final = 0.1
 
 
 def ping(
@@ -77,53 +86,91 @@ def _take_answer(
             trips.append((seconds * 1_000_000_000 + nanoseconds - sent.pop(number)) / 1e9)
 
 
-def sink(seconds: float) -> dict[str, Any]:
-    """Take datagrams for a while.
+def sink(sent: int) -> dict[str, Any]:
+    """Take numbered datagrams until nothing more comes.
+
+    Args:
+        sent: how many there will be.
 
     Returns:
-        `packets`; `rate`: bytes of IP per second from the first to the last, None of fewer than
-        two.
+        `arrived`, `duplicates`, `reordered`, `corrupted` as `netem.model.Arrivals` has them; and
+        `rate`: bytes of IP per second from the first to the last, None of fewer than two.
     """
-    packets = size = 0
-    first = last = 0.0
+    size = corrupted = 0
+    numbers: list[int] = []
+    first = last = 0
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taking:
         taking.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+        taking.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         taking.bind(("", 0))
         _say({"port": taking.getsockname()[1]})
-        until = time.monotonic() + seconds
-        while (wait := until - time.monotonic()) > 0:
-            taking.settimeout(wait)
-            try:
-                length = taking.recv_into(bytearray(MTU_BYTES)) + _HEADERS_BYTES
-            except TimeoutError:
-                break
-            last = time.monotonic()
-            first = first or last
-            packets += 1
-            size += length
+        taking.settimeout(_FIRST_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            while True:
+                data, extras, _, _ = taking.recvmsg(MTU_BYTES, 128)
+                taking.settimeout(_QUIET_SECONDS)
+                seconds, nanoseconds = struct.unpack("@ll", extras[0][2])
+                last = seconds * 1_000_000_000 + nanoseconds
+                first = first or last
+                size += len(data) + _HEADERS_BYTES
+                number, again = _NUMBERS.unpack_from(data)
+                corrupted += number != again or any(data[_NUMBERS.size :])
+                # One of the two is as it was sent: one bit was flipped.
+                numbers.append(number if number < sent else again)
+    seen = count(sent, numbers, corrupted)
     # The first packet's time is its end: the time it took itself is not in the span.
-    spanned = last - first
-    rate = size * (packets - 1) / packets / spanned if spanned > 0 else None
-    return {"packets": packets, "rate": rate}
+    spanned = (last - first) / 1e9
+    rate = size * (len(numbers) - 1) / len(numbers) / spanned if spanned > 0 else None
+    return {
+        "arrived": seen.arrived,
+        "duplicates": seen.duplicates,
+        "reordered": seen.reordered,
+        "corrupted": seen.corrupted,
+        "rate": rate,
+    }
 
 
-def flood(address: str, port: int, rate: float, seconds: float) -> dict[str, Any]:
-    """Send full-sized datagrams at a rate (bytes of IP per second).
+def send(address: str, port: int, packets: int, rate: float, size: int) -> dict[str, Any]:
+    """Send numbered datagrams evenly.
+
+    They carry no checksum, so that one with a flipped bit arrives.
+
+    Args:
+        address: to whom.
+        port: where.
+        packets: how many; 0 for no end.
+        rate: bytes of IP per second.
+        size: bytes of IP of each.
 
     Returns:
-        `packets`: how many were sent.
+        `packets`, and `seconds` that it took.
     """
-    data = bytes(MTU_BYTES - _HEADERS_BYTES)
-    sent = 0
+    filling = bytes(size - _HEADERS_BYTES - _NUMBERS.size)
+    interval = size / rate
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as giving:
+        giving.setsockopt(socket.SOL_SOCKET, _SO_NO_CHECK, 1)
         giving.connect((address, port))
-        began = time.monotonic()
-        while (elapsed := time.monotonic() - began) < seconds:
-            while sent * MTU_BYTES < elapsed * rate:
-                giving.send(data)
-                sent += 1
-            time.sleep(0.001)
-    return {"packets": sent}
+        began = next_at = time.monotonic()
+        number = 0
+        while not packets or number < packets:
+            now = time.monotonic()
+            if now < next_at:
+                time.sleep(next_at - now)
+            elif now > next_at + _LONGEST_PAUSE_SECONDS:
+                next_at = now  # the machine stood still: what was not sent is not made up for
+            with contextlib.suppress(ConnectionRefusedError, BlockingIOError):
+                giving.send(_NUMBERS.pack(number, number) + filling)
+            number += 1
+            next_at += interval
+    return {"packets": number, "seconds": time.monotonic() - began}
+
+
+def load(address: str, rate: float, size: int) -> None:
+    """Send without end; takes what comes from others and looks at none of it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taking:
+        taking.bind(("", _LOAD_PORT))
+        _say({"event": "loading"})
+        send(address, _LOAD_PORT, 0, rate, size)
 
 
 def _say(value: dict[str, Any]) -> None:
@@ -137,9 +184,11 @@ def main(words: Sequence[str]) -> None:
     if kind == "ping":
         _say(ping(rest[0], int(rest[1]), float(rest[2])))
     elif kind == "sink":
-        _say(sink(float(rest[0])))
+        _say(sink(int(rest[0])))
+    elif kind == "load":
+        load(rest[0], float(rest[1]), int(rest[2]))
     else:
-        _say(flood(rest[0], int(rest[1]), float(rest[2]), float(rest[3])))
+        _say(send(rest[0], int(rest[1]), int(rest[2]), float(rest[3]), int(rest[4])))
 
 
 if __name__ == "__main__":

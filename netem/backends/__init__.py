@@ -1,9 +1,9 @@
 """The ways to emulate a network, each with a probe that tries it on this machine.
 
-`choose` finds the one that can do all that a topology asks for. So far only `tun` runs topologies;
-the others can be tried.
+`choose` finds the first that can do all that a topology asks for, here.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 from netem.backends.base import Backend, BackendReport
@@ -18,14 +18,32 @@ __all__ = [
     "BACKENDS",
     "Backend",
     "BackendReport",
+    "Choice",
     "KernelBackend",
     "TunBackend",
     "UmlBackend",
     "choose",
 ]
 
-BACKENDS: Final[tuple[Backend, ...]] = (KernelBackend(), UmlBackend(), TunBackend())
-"""All of them, the most faithful and fastest first."""
+BACKENDS: Final[tuple[Backend, ...]] = (KernelBackend(), TunBackend(), UmlBackend())
+"""All of them, in the order in which they are taken.
+
+NetEm itself comes first. In user-mode Linux it is as faithful, but every program in the hosts pays
+with its speed; there `tun` is the better choice, as long as it can do what is asked.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A backend, and why it is this one.
+
+    Attributes:
+        backend: it.
+        why: in words; why not those before it.
+    """
+
+    backend: Backend
+    why: str
 
 
 def choose(
@@ -34,30 +52,29 @@ def choose(
     backends: tuple[Backend, ...] = BACKENDS,
     *,
     seed: int | None = None,
-) -> Backend:
+) -> Choice:
     """The first backend that can do everything that a topology asks for.
-
-    It is not tried here: one that fails says so when the network is made.
 
     Args:
         topology: what shall run.
-        name: take this one, or refuse; None for any.
+        name: take this one, or refuse; None or "auto" for any.
         backends: to choose from.
         seed: of all chance, if it is given beside the topology.
 
     Raises:
-        NetemError: there is none; the message names for each what it cannot do.
+        NetemError: there is none; the message names for each what it cannot do, or lacks here.
     """
     asked = asked_effects(topology, seed)
     refusals = []
     for backend in backends:
-        if name in {None, backend.name}:
-            if not backend.keeper:
-                refusals.append(f"{backend.name} does not run topologies yet")
-            elif lacking := asked - backend.effects:
+        if name in {None, "auto", backend.name}:
+            if lacking := asked - backend.effects:
                 refusals.append(f"{backend.name} cannot do {' and '.join(sorted(lacking))}")
+            elif (missing := backend.missing()) is not None:
+                refusals.append(f"{backend.name}: {missing}")
             else:
-                return backend
+                how = "it was asked for" if name == backend.name else "it can do all that is asked"
+                return Choice(backend, "; ".join([*refusals, f"{backend.name}: {how}"]))
     if not refusals:
         raise NetemError(
             f"there is no backend '{name}': known are {', '.join(b.name for b in backends)}"

@@ -53,11 +53,14 @@ class Backend(Protocol):
 
     @property
     def effects(self) -> frozenset[Effect]:
-        """What it can do to packets; empty as long as it can only be tried."""
+        """What it can do to packets."""
 
     @property
     def keeper(self) -> tuple[str, ...]:
         """The command that keeps a network."""
+
+    def missing(self) -> str | None:
+        """What it lacks on this machine and how to get it; None if nothing. Takes a moment."""
 
     def probe(self) -> BackendReport:
         """Try it for real, and leave nothing behind. Takes seconds; never raises on a lack."""

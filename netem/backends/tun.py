@@ -23,6 +23,13 @@ class TunBackend:
     """What a host sends to itself never leaves its kernel, so no program sees it."""
     keeper: tuple[str, ...] = (sys.executable, "-m", "netem.backends.tun_keeper")
 
+    def missing(self) -> str | None:
+        """Whether a TUN interface can be made, and a namespace to put it in."""
+        if os.geteuid():
+            return "making network namespaces and TUN interfaces needs root: run it with sudo"
+        report = self.probe()
+        return None if report.works else report.reason
+
     def probe(self) -> BackendReport:
         """Make a TUN interface, which vanishes as its file is closed."""
         try:

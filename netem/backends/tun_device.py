@@ -8,6 +8,7 @@ from typing import Final
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
+from netem import stale
 from netem.errors import NetemError
 from netem.spec import MTU_BYTES, PREFIX_BITS
 
@@ -57,8 +58,7 @@ def configure(address: str) -> None:
     try:
         with IPRoute() as routes:
             (index,) = routes.link_lookup(ifname=INTERFACE)
-            (loopback,) = routes.link_lookup(ifname="lo")
-            routes.link("set", index=loopback, state="up")
+            stale.label(routes)
             routes.link("set", index=index, state="up", mtu=MTU_BYTES, txqlen=_QUEUE_PACKETS)
             routes.addr("add", index=index, address=address, prefixlen=PREFIX_BITS)
     except (NetlinkError, ValueError) as error:

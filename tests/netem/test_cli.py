@@ -99,8 +99,8 @@ def test_a_bad_file_is_one_line_and_exit_code_2(content, said, tmp_path, run_mai
     assert complaint.count("\n") == 1
 
 
-def test_check_says_why_nothing_works(only_tun):
-    checked = run("check", "--json")
+def test_doctor_says_why_nothing_works(only_tun):
+    checked = run("doctor", "--json")
     assert isinstance(checked.exception, NetemError)
     report = json.loads(checked.stdout)
     assert report["backends"]["tun"]["works"] is False
@@ -108,14 +108,14 @@ def test_check_says_why_nothing_works(only_tun):
     assert report["machine"]["kernel"].startswith("Linux")
 
 
-def test_check_shows_people_a_table(only_tun):
-    checked = run("check")
+def test_doctor_shows_people_a_table(only_tun):
+    checked = run("doctor")
     assert "TCP congestion control" in checked.stdout
     assert "no TUN driver" in checked.stdout
 
 
 def test_every_backend_has_a_name_and_a_description_of_its_own():
-    assert [backend.name for backend in BACKENDS] == ["kernel", "uml", "tun"]
+    assert [backend.name for backend in BACKENDS] == ["kernel", "tun", "uml"]
     assert len({backend.description for backend in BACKENDS}) == len(BACKENDS)
 
 
@@ -125,13 +125,26 @@ def test_facts_of_a_backend_reach_the_json(monkeypatch):
             return BackendReport("tun", works=True, reason="tried", facts={"delay_seconds": 0.5})
 
     monkeypatch.setattr(cli, "BACKENDS", (Works(),))
-    checked = run("check", "--json")
+    checked = run("doctor", "--json")
     assert checked.exit_code == 0
     assert json.loads(checked.stdout)["backends"]["tun"]["delay_seconds"] == 0.5
 
 
-@pytest.mark.parametrize("command", [[], ["check"], ["show"]])
+@pytest.mark.parametrize("command", [[], ["doctor"], ["guest"], ["show"]])
 def test_help_has_an_example(command):
     shown = run(*command, "--help")
     assert shown.exit_code == 0
     assert "Example:\n    toast-netem" in shown.output
+
+
+def test_a_guest_needs_some_memory(run_main):
+    code, complaint = run_main("guest", "--memory", "1MB", "true")
+    assert code == 2
+    assert "--memory must be at least 128 MB" in complaint
+
+
+def test_without_a_guest_its_package_is_named(run_main, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    code, complaint = run_main("guest", "true")
+    assert code == 1
+    assert "Debian has it in user-mode-linux" in complaint

@@ -1,0 +1,106 @@
+"""Real NetEm in user-mode Linux guests: it does what is asked of it, and leaves nothing."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from netem.backends import UmlBackend
+from netem.errors import NetemError
+from netem.guest.guest import Guest
+from netem.network import Network
+from netem.topology import Host, LatencyClass, Topology
+from tests.conformance.check_network import TOWN, check_effects, check_programs
+
+pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(autouse=True)
+def _uml():
+    if shutil.which("linux.uml") is None:
+        pytest.skip("no linux.uml here (Debian package user-mode-linux)")
+
+
+def guests():
+    """Processes of guests on this machine."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                if (entry / "comm").read_text().startswith("linux.uml"):
+                    found.add(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+async def until_as_before(before):
+    async with asyncio.timeout(60):
+        while guests() - before:  # noqa: ASYNC110 - the kernel tells nobody
+            await asyncio.sleep(0.05)
+
+
+async def test_it_does_what_every_backend_must(full, figures):
+    """Here the `kernel` backend runs, too: it is what makes the network in the guest."""
+    before = guests()
+    async with Network(TOWN, backend=UmlBackend(), congestion_control="reno") as network:
+        await check_programs(network)
+        assert network.facts["congestion_control"] == "reno"
+        figures |= await check_effects(network, full=full)
+    figures["guest_seconds"] = network.facts["guest_seconds"]
+    await until_as_before(before)
+
+
+async def test_with_loopback_a_host_reaches_itself_in_twice_its_delay():
+    """The source's own way: delay on everything that a machine sends, to itself included."""
+    source = Topology("source", (LatencyClass("a", 0.004),), (Host("one", "a"),), loopback=True)
+    code = "from netem import trials; print(min(trials.ping('127.0.0.1', 20, 0.01)['round_trips']))"
+    async with Network(source) as network:
+        assert network.facts["backend"] in {"kernel", "uml"}
+        assert "tun cannot do loopback" in network.facts["why"]
+        finished = await network.run("one", [sys.executable, "-c", code])
+    assert 0.008 <= float(finished.output) < 10
+
+
+GUEST = """
+import asyncio, sys
+from netem.guest.guest import Guest
+async def main():
+    async with Guest(256 << 20) as guest:
+        await guest.start(["sh", "-c", "sleep 1000 & echo in; sleep 1000"], heard)
+        await asyncio.sleep(1000)
+def heard(frame):
+    print(frame.data.decode().strip(), flush=True)
+asyncio.run(main())
+"""
+
+
+async def test_killed_with_sigkill_a_guest_and_all_in_it_end():
+    before = guests()
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", GUEST, stdout=asyncio.subprocess.PIPE
+    )
+    assert await parent.stdout.readline() == b"in\n"
+    assert guests() - before
+    parent.kill()
+    await parent.wait()
+    await until_as_before(before)
+
+
+async def test_a_guest_that_dies_is_an_error_for_whoever_waits():
+    before = guests()
+    async with Guest(256 << 20) as guest:
+        program = await guest.start(["sleep", "1000"], lambda _: None)
+        for process in guests() - before:
+            try:
+                os.kill(process, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        with pytest.raises(NetemError, match="the guest has ended"):
+            async with asyncio.timeout(60):
+                await program.wait()
+    await until_as_before(before)
