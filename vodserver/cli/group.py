@@ -25,7 +25,7 @@ json_option = click.option(
 
 
 _MODULES: Final = {
-    "planning": ("model", "calibrate"),
+    "planning": ("model", "plan", "calibrate"),
     "serving": ("serve", "link"),
     "titles": ("init", "add", "remove", "fsck", "list"),
     "upkeep": ("disk", "rebalance", "scrub", "status"),

@@ -19,7 +19,9 @@ from toast.common.units import format_bytes, format_rate
 from vodserver.calibrate import Measurement, measure
 from vodserver.cli.group import cli, interrupt, json_option
 from vodserver.model import ETHERNET_PAYLOAD, DiskFigures, capacity, disks_needed
+from vodserver.plan import PLACEMENTS, Wish, plan
 from vodserver.scheduling.service import DEFAULT_ACCESS_SECONDS, DEFAULT_RATE
+from vodserver.settings import ServeSettings
 
 _TABLE_RATES: Final = tuple(megabits * 1e6 / 8 for megabits in (1, 2, 4, 6, 8, 12, 18, 25))
 """The bit rates from an iPod's to high definition, as in the thesis's figures."""
@@ -106,11 +108,7 @@ def _reverse(
     as_json: bool,
 ) -> None:
     # Disks of several kinds: as many of each as there are now.
-    mean = DiskFigures(
-        float(np.mean([disk.access_seconds for disk in array])),
-        1 / float(np.mean([1 / disk.rate for disk in array])),
-    )
-    disks = disks_needed(streams, mean, bit_rate, buffer, stripe=stripe)
+    disks = disks_needed(streams, _mean(array), bit_rate, buffer, stripe=stripe)
     fits = link is None or streams * bit_rate <= link
     if as_json:
         print_json({"disks": disks, "streams": streams, "link_suffices": fits})
@@ -120,6 +118,14 @@ def _reverse(
         click.echo(
             f"the link is too slow for them: they take {format_rate(streams * bit_rate)} of payload"
         )
+
+
+def _mean(array: list[DiskFigures]) -> DiskFigures:
+    """A disk that takes as long as these do on the mean."""
+    return DiskFigures(
+        float(np.mean([disk.access_seconds for disk in array])),
+        1 / float(np.mean([1 / disk.rate for disk in array])),
+    )
 
 
 def _count_disks(number: int) -> str:
@@ -164,6 +170,70 @@ def _read_calibration(path: Path) -> list[DiskFigures]:
     if not figures:
         raise UsageError(f"{path} holds no disks: calibrate at least one directory")
     return figures
+
+
+@cli.command("plan")
+@click.option("--films", type=click.IntRange(1, 10_000_000), required=True, help="How many.")
+@click.option(
+    "--duration", type=SECONDS, default="100min", show_default=True, help="Length of a film."
+)
+@click.option("--bit-rate", type=RATE, default="6Mbps", show_default=True, help="Of a film.")
+@click.option(
+    "--viewers", type=click.IntRange(1, 10_000_000), required=True, help="Streams at a time."
+)
+@click.option("--disk-size", type=SIZE, default="4TB", show_default=True, help="Of one disk.")
+@click.option("--access", type=SECONDS, help="Mean access time of a disk.  [default: 17ms]")
+@click.option("--rate", type=RATE, help="Sequential rate of a disk.  [default: 525Mbps]")
+@click.option(
+    "--calibration", type=click.Path(path_type=Path), help="Output of 'calibrate --json'."
+)
+@click.option(
+    "--buffer", type=SECONDS, default="5s", show_default=True, help="Playing time of an extent."
+)
+@click.option(
+    "--busy",
+    type=click.IntRange(1, 100),
+    default=ServeSettings().disk_busy_percent,
+    show_default=True,
+    help="Per cent of a disk's time for streams, as the server admits them.",
+)
+@json_option
+def plan_command(as_json: bool, **options: Any) -> None:
+    """Say how many disks films and viewers take.
+
+    For each placement: disks, streams that they feed with viewers choosing films at random, and
+    how many without one disk.
+
+    \b
+    Example:
+      vodserver plan --films 500 --viewers 1000 --bit-rate 6Mbps --disk-size 4TB
+    """
+    figures = _mean(_array(options["access"], options["rate"], options["calibration"], None))
+    wish = Wish(
+        films=options["films"],
+        film_seconds=options["duration"],
+        stream_rate=options["bit_rate"],
+        viewers=options["viewers"],
+        buffer_seconds=options["buffer"],
+        disk=figures,
+        disk_bytes=options["disk_size"],
+        busy_share=options["busy"] / 100,
+    )
+    plans = [plan(name, wish) for name in PLACEMENTS]
+    if as_json:
+        print_json({"plans": [dataclasses.asdict(one) for one in plans]})
+        return
+    shown = Table(box=None, pad_edge=False)
+    headings = ("", "disks", "for films", "for viewers", "streams", "without a disk", "films lost")
+    for heading in headings:
+        shown.add_column(heading, justify="right" if heading else "left")
+    for one in plans:
+        numbers = (
+            *(one.disks, one.disks_for_films, one.disks_for_viewers),
+            *(one.streams_random, one.streams_after_failure, one.films_lost),
+        )
+        shown.add_row(one.placement, *map(str, numbers))
+    Console().print(shown)
 
 
 @cli.command("calibrate")

@@ -23,12 +23,14 @@ class Waiting:
     Attributes:
         request: the request.
         number: of its submission; older is smaller.
+        since: when it was submitted.
         queues: disks in whose queue it stands: one, or all that could serve it.
         passed: when a disk first left it to a faster one; None if none has.
     """
 
     request: ReadRequest
     number: int
+    since: float = 0.0
     queues: tuple[int, ...] = ()
     passed: float | None = None
 
@@ -154,7 +156,7 @@ class Engine(ABC):
         self._now = now
         if request.id in self._waiting:
             raise ValueError(f"request {request.id} waits already")
-        entry = Waiting(request, self._submitted)
+        entry = Waiting(request, self._submitted, now)
         if not self._assign(entry):
             raise ValueError(f"none of the disks {request.disks} is there")
         self._submitted += 1

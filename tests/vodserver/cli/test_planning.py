@@ -146,3 +146,15 @@ def test_a_directory_is_calibrated_and_the_model_reads_that(tmp_path):
 def test_what_cannot_be_calibrated_is_refused_in_one_line(tmp_path):
     assert "is not a directory" in complaint("calibrate", tmp_path / "absent")
     assert invoke("calibrate").exit_code == 2
+
+
+def test_a_plan_for_every_placement():
+    found = answer("plan", "--films", 100, "--viewers", 400, "--busy", 100)["plans"]
+    assert [(one["placement"], one["disks"]) for one in found] == [
+        ("rda", 6),
+        ("raid1", 8),
+        ("naive", 8),
+    ]
+    shown = invoke("plan", "--films", 100, "--viewers", 400).output
+    assert "without a disk" in shown
+    assert "rda" in shown

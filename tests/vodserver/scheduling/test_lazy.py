@@ -43,6 +43,39 @@ def test_whichever_disk_is_free_takes_the_oldest_that_it_holds():
     assert scheduler.next(1, 0.1).id == 3
 
 
+def test_of_two_that_wait_as_long_the_one_whose_other_disk_is_busier_is_taken():
+    scheduler = taught({0: 0.1, 1: 0.1, 2: 0.1})
+    for number in range(100, 104):  # disk 1 has three to do when it is done with the first
+        scheduler.submit(ReadRequest(number, (1,), SIZE), 10.0)
+    assert scheduler.next(1, 10.0).id == 100
+    scheduler.submit(ReadRequest(110, (0, 2), SIZE), 10.0)
+    scheduler.submit(ReadRequest(111, (0, 1), SIZE), 10.0)
+
+    assert scheduler.next(0, 10.0).id == 111
+    assert scheduler.next(2, 10.0).id == 110
+
+
+def test_waiting_long_counts_for_more_than_a_busy_disk():
+    """Four reads of 0.1 s are the most that a busy disk counts for."""
+    scheduler = taught({0: 0.1, 1: 0.1, 2: 0.1})
+    for number in range(200, 240):
+        scheduler.submit(ReadRequest(number, (1,), SIZE), 10.0)
+    scheduler.submit(ReadRequest(110, (0, 2), SIZE), 10.0)
+    scheduler.submit(ReadRequest(111, (0, 1), SIZE), 10.5)
+
+    assert scheduler.next(0, 10.5).id == 110
+
+
+def test_what_only_this_disk_can_serve_is_not_overtaken_by_a_younger_one():
+    scheduler = taught({0: 0.1, 1: 0.1})
+    for number in range(100, 104):
+        scheduler.submit(ReadRequest(number, (1,), SIZE), 10.0)
+    scheduler.submit(ReadRequest(110, (0,), SIZE), 10.0)
+    scheduler.submit(ReadRequest(111, (0, 1), SIZE), 10.0)
+
+    assert scheduler.next(0, 10.0).id == 110
+
+
 def test_no_request_waits_behind_a_hanging_disk():
     scheduler = Lazy(disks=(0, 1))
     scheduler.submit(ReadRequest(0, (0, 1), SIZE), 0.0)
