@@ -13,7 +13,7 @@ class SimSettings:
     """How the world behaves, and how closely it is looked at. Times in seconds."""
 
     refresh_seconds: float = 1.0
-    """Longest time between two decisions of a viewer that misses pieces (the real one's: 0.5)."""
+    """Longest time between two decisions of a viewer that misses pieces (the real one's: 1.0)."""
     gather_seconds: float = 0.25
     """Events that come closer together than this lead to one decision, unless a picture waits or
     the server must be asked at a certain moment. Deciding is most of what a simulation costs."""

@@ -56,7 +56,7 @@ class ViewerSettings:
     """How the policies are put together."""
     budget: BudgetSettings = field(default_factory=BudgetSettings)
     """What may be taken from the VoD server."""
-    refresh_seconds: float = 0.5
+    refresh_seconds: float = 1.0
     """Longest time between two looks at the swarm; events are acted on at once."""
     rest_seconds: float = 2.0
     """The same once the film is complete, when nothing needs to be decided."""

@@ -55,7 +55,7 @@ class Supply:
         accounts: where the bytes are counted.
         clock: monotonic seconds.
         stuck_seconds: a piece injected and neither verified nor refused by then is opened again.
-        changed: called when a fetch has ended.
+        changed: called when a fetch has failed.
         hashes: the client of the file of block hashes, or None: then nothing can be read of a
             piece before it is complete.
         readable: called with a piece of which more can be read now.
@@ -321,11 +321,12 @@ class Supply:
         except WrongBlock:
             self._origin.distrust()
             self._give_up(pieces)
+            self._changed()
         except OriginError:
             self._give_up(pieces)  # peers may bring it, and the next step tries again
+            self._changed()
         finally:
             self._count_origin()
-            self._changed()
 
     def _received(self, offset: int, data: bytes, swarm: FilmSwarm) -> None:
         """Bytes of the film have come: lend them out, and inject the pieces that they complete."""
@@ -347,8 +348,7 @@ class Supply:
                 fetch.left.difference_update(block for block in blocks if received[block])
             if not fetch.left:
                 del self._fetches[piece]
-                self._inject(fetch.order, swarm)
-                self._changed()
+                self._inject(fetch.order, swarm)  # that it is verified will be told
 
     def _give_up(self, pieces: range) -> None:
         """What is still to come of these pieces may come from elsewhere."""

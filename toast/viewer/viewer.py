@@ -224,6 +224,7 @@ class Viewer:
 
     def _end(self) -> None:
         """Let go of everyone who waits for something of this viewing."""
+        self._tick(self._clock())
         if self._joining is not None:
             self._joining.cancel()
         self.reading.end()
@@ -246,8 +247,6 @@ class Viewer:
         """bool[pieces], here and verified."""
         return self.reading.have
 
-    # -- the control loop ------------------------------------------------------------------------
-
     async def _control(self) -> None:
         while not self._finished():
             wait = self._step()
@@ -265,12 +264,17 @@ class Viewer:
         ended = self.playhead.state is State.ENDED and self.timemap is not None
         return ended and behaviour is not Behaviour.SEEDING
 
+    def _tick(self, now: float) -> State:
+        assert self.playhead is not None
+        self.playhead.tick(now, self.have, self._supply.early.verified())
+        return self.playhead.state
+
     def _step(self) -> float:
         """Decide once. Returns how many seconds may pass until the next time, unless woken."""
         now = self._clock()
+        self._tick(now)
         assert self.playhead is not None
         assert self.attendance is not None
-        self.playhead.tick(now, self.have, self._supply.early.verified())
         wait = min(self.attendance.follow(now), self.playhead.next_event(now, self.have))
         if self._swarm is None or self.have.all():
             if self._swarm is not None:
@@ -334,8 +338,6 @@ class Viewer:
             passed=self.playhead.passed(),
         )
 
-    # -- events of the swarm (SwarmEvents) -------------------------------------------------------
-
     def piece_verified(self, piece: int) -> None:
         """A piece is there: wake who waits for it, then decide anew."""
         self.have[piece] = self._keeping.seen[piece] = True
@@ -344,11 +346,15 @@ class Viewer:
         if data is not None:  # who waits for it need not wait for the disk
             self._file.remember(piece, data)
         self.accounts.piece_done(piece, self._geometry)
-        self._more_readable(piece)
-
-    def _more_readable(self, piece: int) -> None:
         self.reading.arrived(piece)
         self._wake.set()
+
+    def _more_readable(self, piece: int) -> None:
+        """Some of a piece is there: while the film runs that leaves nothing to decide."""
+        self.reading.arrived(piece)
+        runs = self.playhead is not None and self.playhead.state is State.PLAYING
+        if not runs or self._tick(self._clock()) is not State.PLAYING:
+            self._wake.set()
 
     def piece_failed(self, piece: int) -> None:
         """Some peer lied about a block: all of the piece is fetched anew."""
@@ -380,14 +386,11 @@ class Viewer:
         )
         self._wake.set()
 
-    # -- readers ---------------------------------------------------------------------------------
-
     def open_reader(self, offset: int) -> Reader | None:
         """A player begins to read somewhere; None while the film's times are not known."""
         if self.timemap is None or self.attendance is None:
             return None
-        now = self._clock()
-        self.attendance.playhead.tick(now, self.have, self._supply.early.verified())
+        self._tick(now := self._clock())
         return self.attendance.open(now, offset)
 
     def reader_waits(self, reader: Reader) -> None:
@@ -426,8 +429,6 @@ class Viewer:
         self.media = info
         self._set_timemap(timemap := self.metainfo.in_torrent(info.timemap))
         self.timemap = timemap
-
-    # -- reporting -------------------------------------------------------------------------------
 
     @property
     def own_position(self) -> float:

@@ -28,12 +28,14 @@ NOW = HandOverSettings(parallel=4)
 class FakeSwarm:
     """Takes injections, and knows which blocks have come."""
 
-    def __init__(self):
+    def __init__(self, told):
         self.injected = []
         self.blocks = {}
+        self._told = told
 
     def inject(self, piece, data):
         self.injected.append((piece, data))
+        self._told()
 
 
 class Bench:
@@ -43,7 +45,7 @@ class Bench:
         loop = asyncio.get_running_loop()
         self.changed = asyncio.Event()
         self.accounts = Accounts()
-        self.swarm = FakeSwarm()
+        self.swarm = FakeSwarm(self.changed.set)
         self.now = 0.0
         origin = OriginClient(
             http, (server.url,), film_bytes=len(FILM), clock=loop.time, settings=HASTY
@@ -89,7 +91,9 @@ class Bench:
 
     async def settled(self):
         """Nothing is under way any more."""
-        await self.until(lambda: not self.supply._fetches)
+        async with asyncio.timeout(5):
+            while self.supply._requests:
+                await asyncio.wait(self.supply._requests)
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ async def test_with_a_peer_that_has_it_all_most_comes_from_there(world):
     assert report["stalls"] == 0
     assert report["bytes_from_peers"] > 0.5 * len(FILM)
     assert report["bytes_from_seed"] == 0
-    assert peer.sent() >= report["bytes_from_peers"]
+    await until(lambda: peer.sent() >= report["bytes_from_peers"])  # it adds up now and then
     # every byte came from somewhere, and few of them twice
     came = report["bytes_from_peers"] + sum(report["origin_payload_by_reason"].values())
     assert len(FILM) - PIECE <= came <= 1.1 * len(FILM)
