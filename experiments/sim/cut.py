@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from toast.common.geometry import BLOCK_BYTES, Geometry
 from toast.common.timemap import TimeMap
 
-__all__ = ["Cut", "lowest"]
+__all__ = ["Cut", "Part", "lowest"]
 
 
 class Cut:
@@ -61,6 +61,20 @@ class Cut:
     def flags(self, piece: int, blocks: int) -> NDArray[np.bool_]:
         """bool[B]: some blocks of a piece, as the policies want them. Not to be written to."""
         return _flags(blocks, self.whole[piece].bit_length())
+
+
+class Part:
+    """A piece that is begun: which of its blocks are here, and which nobody was asked for.
+
+    Args:
+        whole: the bits of all of them.
+    """
+
+    __slots__ = ("got", "open")
+
+    def __init__(self, whole: int) -> None:
+        self.got = 0
+        self.open = whole
 
 
 @lru_cache(maxsize=1 << 14)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.bound import Behaviour
-from experiments.sim.cut import lowest
+from experiments.sim.cut import Part, lowest
 from experiments.sim.flow import Flow
 from experiments.sim.neighbourhood import SimNeighbourhood
 from experiments.sim.origin import Fetch, OriginMeter
@@ -30,16 +30,7 @@ __all__ = ["SimViewer"]
 
 
 _GAINED_SECONDS = 0.1
-
-
-class _Part:
-    """A piece that is begun: which of its blocks are here, and which nobody was asked for."""
-
-    __slots__ = ("got", "open")
-
-    def __init__(self, whole: int) -> None:
-        self.got = 0
-        self.open = whole
+_CLOSE_SECONDS = 1.0
 
 
 class SimViewer(Peer):
@@ -90,7 +81,7 @@ class SimViewer(Peer):
         self._closed_now = memoryview(self._closed.data)
         self._in_flight: NDArray[np.bool_] = np.zeros(pieces, dtype=np.bool_)
         self._availability: NDArray[np.int32] = np.zeros(pieces, dtype=np.int32)
-        self._parts: dict[int, _Part] = {}
+        self._parts: dict[int, Part] = {}
         self._fetches: dict[int, Fetch] = {}
         self._missing = pieces
         self._wanted: list[int] = []
@@ -222,8 +213,10 @@ class SimViewer(Peer):
         first_due = self.playing.open_due(time, self._have_now, self._closed_now)
         gained = first_due - self._first_due
         if gained < _GAINED_SECONDS:
-            if not self._is_in_order:
-                return False  # what is drawn, or goes by rarity, gains by being ranked anew
+            # In a close look, and where the plan is drawn or goes by rarity, one more decision is
+            # a chance to ask for something else.
+            if not (self._is_in_order and self.world.settings.gather_seconds > _CLOSE_SECONDS):
+                return False
             ahead, self._ahead_seconds = self._ahead_seconds, self._server_ahead_seconds()
             gained += ahead - self._ahead_seconds
             if gained <= 0:
@@ -302,8 +295,9 @@ class SimViewer(Peer):
         ranked = [*plan.top.tolist(), *plan.open.tolist()]
         in_flight = view.in_flight
         fresh = [piece for piece in ranked if not in_flight[piece]]
-        self._is_in_order = all(a < b for a, b in pairwise(fresh))
-        if self._is_in_order:
+        rising = all(a < b for a, b in pairwise(fresh))
+        self._is_in_order = rising and self.world.may_rank_in_order
+        if rising:
             ranked.sort()
         ranked += decision.coming.tolist()
         if not ranked and view.missing.any():
@@ -395,7 +389,7 @@ class SimViewer(Peer):
                 continue
             part = parts.get(piece)
             if part is None:
-                part = parts[piece] = _Part(whole[piece])
+                part = parts[piece] = Part(whole[piece])
                 self._in_flight[piece] = True
             while part.open and room > 0:
                 blocks = lowest(part.open, flow.run_blocks)

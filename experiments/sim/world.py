@@ -25,6 +25,7 @@ from toast.policy.viewing import ViewingPolicy, ViewingSettings
 __all__ = ["World"]
 
 _SAMPLES = 200
+_IN_ORDER = frozenset({"in-order", "hybrid"})  # the others' plans rise by chance alone
 _BACK_SECONDS = 30.0  # what viewers keep for a step back
 
 
@@ -60,6 +61,7 @@ class World:
         self.behaviour = scenario.behaviour
         self.choking = scenario.choking
         self.parallel = ViewingSettings().hand_over.parallel
+        self.may_rank_in_order = scenario.picker in _IN_ORDER
         self.upload_slots = scenario.upload_slots
         self.peer_exchange = scenario.peer_exchange
         self.server_latency = scenario.server_latency_seconds

@@ -15,6 +15,7 @@ __all__ = [
     "by_due_time",
     "create_picker",
     "in_due_order",
+    "least",
     "make_plan",
     "picker_names",
     "rank_best",
@@ -91,6 +92,14 @@ def soonest(view: SwarmView, pieces: NDArray[np.bool_], most: int) -> NDArray[np
     return in_due_order(view, chosen)
 
 
+def least(keys: NDArray[np.float64], most: int) -> NDArray[np.intp]:
+    """Places of the `most` least of some keys in rising order, intp[n]; of few keys, all places."""
+    if keys.size <= max(4 * most, _FEW):
+        return keys.argsort()
+    first = keys.argpartition(most)[:most]
+    return first[keys[first].argsort()]
+
+
 def rank_best(
     picker: Picker, view: SwarmView, rng: np.random.Generator, most: int
 ) -> NDArray[np.intp]:
@@ -131,7 +140,8 @@ def make_plan(
     if under_way.size:
         ranked = ranked[~view.in_flight[ranked]]
     if previous is not None and previous.top.size:
-        ranked = _keeping(ranked, previous.top, picker.drawn(view))
+        may = view.candidates & ~view.in_flight
+        ranked = _keeping(ranked, previous.top, picker.drawn(view), may)
     chosen = max(0, top - under_way.size)
     return Plan(
         np.concatenate((under_way, ranked[:chosen])), ranked[chosen : chosen + max(0, open_)]
@@ -139,18 +149,20 @@ def make_plan(
 
 
 def _keeping(
-    ranked: NDArray[np.intp], before: NDArray[np.intp], drawn: NDArray[np.bool_]
+    ranked: NDArray[np.intp],
+    before: NDArray[np.intp],
+    drawn: NDArray[np.bool_],
+    may: NDArray[np.bool_],
 ) -> NDArray[np.intp]:
-    """The ranking with the drawn pieces of the plan before ahead of all other drawn ones."""
-    before = before[drawn[before]]
-    if not before.size:
-        return ranked
-    present = np.zeros(drawn.size, dtype=np.bool_)
-    present[ranked] = True
-    kept = before[present[before]]
+    """The ranking with the drawn pieces of the plan before ahead of all other drawn ones.
+
+    A ranking may hold the first ones only: what is kept of the plan before need not be among them.
+    """
+    kept = before[(drawn & may)[before]]
     if not kept.size:
         return ranked
-    present[kept] = False
-    rest = ranked[present[ranked]]
+    others = np.ones(drawn.size, dtype=np.bool_)
+    others[kept] = False
+    rest = ranked[others[ranked]]
     by_chance = drawn[rest]
     return np.concatenate((rest[~by_chance], kept, rest[by_chance]))

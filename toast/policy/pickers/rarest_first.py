@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from toast.policy.pickers.base import least
 from toast.policy.view import SwarmView
 
 __all__ = ["RarestFirst"]
@@ -21,11 +22,15 @@ class RarestFirst:
 
     def rank(self, view: SwarmView, rng: np.random.Generator) -> NDArray[np.intp]:
         """Candidates by availability, or at random while fewer than four pieces are here."""
-        chosen = np.flatnonzero(view.candidates)
+        return self.rank_best(view, rng, view.missing.size)
+
+    def rank_best(self, view: SwarmView, rng: np.random.Generator, most: int) -> NDArray[np.intp]:
+        """The first `most` of them, and perhaps more."""
+        chosen = view.candidates.nonzero()[0]
         tie = rng.random(chosen.size)
         if view.missing.size - np.count_nonzero(view.missing) >= _RANDOM_FIRST_PIECES:
             tie += view.availability[chosen]  # a random fraction below 1 only orders equals
-        return chosen[np.argsort(tie)]
+        return chosen[least(tie, most)]
 
     def drawn(self, view: SwarmView) -> NDArray[np.bool_]:
         """All: ties are broken at random."""

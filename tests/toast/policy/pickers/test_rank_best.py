@@ -33,10 +33,16 @@ def views() -> st.SearchStrategy[SwarmView]:
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [("in-order", {}), ("hybrid", {"in_order_seconds": 100.0})]
+    ("name", "options"),
+    [
+        ("in-order", {}),
+        ("hybrid", {"in_order_seconds": 100.0}),
+        ("beta", {}),
+        ("rarest-first", {}),
+    ],
 )
 @given(view=views(), most=st.integers(0, 40))
-def test_the_best_of_what_is_in_order_are_the_first_of_the_whole_ranking(name, options, view, most):
+def test_the_best_are_the_first_of_the_whole_ranking(name, options, view, most):
     picker = create_picker(name, **options)
     whole = picker.rank(view, np.random.default_rng(1))
 
@@ -44,12 +50,3 @@ def test_the_best_of_what_is_in_order_are_the_first_of_the_whole_ranking(name, o
 
     assert best.size >= min(most, whole.size)
     assert best[:most].tolist() == whole[:most].tolist()
-
-
-@pytest.mark.parametrize("name", ["beta", "rarest-first"])
-@given(view=views())
-def test_a_picker_that_draws_ranks_everything(name, view):
-    picker = create_picker(name)
-    whole = picker.rank(view, np.random.default_rng(1))
-
-    assert rank_best(picker, view, np.random.default_rng(1), 3).tolist() == whole.tolist()
