@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 ARGS ?=
 
-.PHONY: help demo test lint types unit system-packages evidence figures bench bench-server docs clean
+.PHONY: help demo test lint types unit system-packages evidence figures bench bench-server bench-tracker docs clean
 
 help: ## list what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -43,10 +43,13 @@ figures: $(READY) ## the source's figures, simulated in small; resumes (ARGS="--
 	$(BIN)/toast-lab figure all --scale quick $(ARGS)
 
 bench: $(READY) ## speed, each beside its baseline
-	@for b in $(filter-out benchmarks/bench_server.py,$(wildcard benchmarks/bench_*.py)); do echo "== $$b"; $(BIN)/python $$b || exit 1; done
+	@for b in $(filter-out benchmarks/bench_server.py benchmarks/bench_tracker.py,$(wildcard benchmarks/bench_*.py)); do echo "== $$b"; $(BIN)/python $$b || exit 1; done
 
 bench-server: $(READY) ## the VoD server beside nginx on the same core (ARGS="--quick --sizes 64k")
 	@$(BIN)/python benchmarks/bench_server.py $(ARGS)
+
+bench-tracker: $(READY) ## the tracker beside opentracker on the same core (ARGS="--rounds 3")
+	@$(BIN)/python benchmarks/bench_tracker.py $(ARGS)
 
 docs: $(READY) ## write the pages that are made from the programs
 	$(BIN)/python docs/generate.py

@@ -421,6 +421,35 @@ CELLS: Final[tuple[Cell, ...]] = (
             Check("daemon_rss_anon_mb", "<=", 150),
         ),
     ),
+    Cell(
+        "tracker-speed",
+        "announces over UDP beside opentracker, over HTTP; memory of a million peers",
+        ("python", "benchmarks/bench_tracker.py", "--json", "--rounds", "5"),
+        (
+            *_none("udp_refused", "http_refused"),
+            Check("udp_answers_per_cpu_second", ">=", 60_000),
+            Check("http_answers_per_cpu_second", ">=", 15_000),
+            Check("bytes_per_peer", "<=", 250),
+            Check("udp_ratio_to_opentracker", ">=", 0.25),
+        ),
+    ),
+    Cell(
+        "tracker-hostile",
+        "a million mutated datagrams and requests; a kill and a restart under load",
+        (*_FULL, "tests/tracker/test_fuzz.py", "tests/tracker/test_restart.py"),
+        (
+            *_ALL_PASS,
+            *_none("fuzz_escaped_exceptions"),
+            Check("fuzz_worst_amplification_unproved", "<=", 1.0),
+            Check("restart_whole_after_intervals", "<=", 1.0),
+        ),
+    ),
+    Cell(
+        "tracker-clients",
+        "aria2, Transmission and libtorrent exchange a film through it: HTTP, UDP, IPv4, IPv6",
+        (*_TESTS, "tests/interop/test_tracker.py"),
+        _ALL_PASS,
+    ),
 )
 """All that must be shown, in the order in which it is obtained."""
 

@@ -1,10 +1,9 @@
 """Members of one swarm, of one kind, as arrays beside each other. Pure.
 
-A tracker answers far more often than its swarms change. So the endpoints stand packed as BEP 15 and
-BEP 23 send them, in an order that means nothing, and an answer is a slice. Who has just announced
-itself stands last, so that everybody else is in front. Before a newcomer comes to the end, whoever
-stood there takes a random place; who leaves or moves to the end is replaced by the last. So the
-others are a uniform permutation at any time, and any window of it a uniform sample.
+A tracker answers far more often than its swarms change. So the endpoints stand packed as BEP 15
+and BEP 23 send them, in an order that means nothing, and an answer is a slice. A newcomer takes a
+random place, and whoever stood there goes to the end; who leaves is replaced by the last. So the
+order is a uniform permutation at any time, and any window of it a uniform sample.
 
 About 130 bytes for a member; objects of Python's, one for each, would be ten times that.
 """
@@ -68,10 +67,8 @@ class Roster:
         return bytes(self.ids[place * PEER_ID_BYTES : (place + 1) * PEER_ID_BYTES])
 
     def add(self, key: int, peer_id: bytes, now: float, *, counted: bool, chance: float) -> None:
-        """Take in a new member, last; who was last goes where `chance` (0 <= chance < 1) says."""
+        """Take in a new member where `chance` (0 <= chance < 1) says."""
         last = len(self.heard)
-        if last > 1:
-            self._swap(int(chance * last), last - 1)
         self.places[key] = last
         self.packed += key.to_bytes(self.width, "big")
         self.ids += peer_id
@@ -79,11 +76,7 @@ class Roster:
         self.counted.append(counted)
         if self._began is not None:
             self._began.append(math.nan)
-
-    def touch(self, place: int, now: float) -> None:
-        """Whoever stands there has announced itself again; it stands last now."""
-        self.heard[place] = now
-        self._swap(place, len(self.heard) - 1)
+        self._swap(int(chance * (last + 1)), last)
 
     def remove(self, key: int) -> None:
         """Forget a member.
@@ -167,10 +160,10 @@ class Roster:
         places = np.flatnonzero(np.frombuffer(self.heard) <= horizon) if self.heard else ()
         return [self.key_at(int(place)) for place in places]
 
-    def window(self, start: int, count: int, among: int) -> bytearray:
-        """`count` packed endpoints from place `start` on, around the end of the first `among`."""
+    def window(self, first: int, count: int) -> bytearray:
+        """`count` packed endpoints from a place on, and on from the start behind the last."""
         width = self.width
-        over = start + count - among
+        over = first + count - len(self.heard)
         if over <= 0:
-            return self.packed[start * width : (start + count) * width]
-        return self.packed[start * width : among * width] + self.packed[: over * width]
+            return self.packed[first * width : (first + count) * width]
+        return self.packed[first * width :] + self.packed[: over * width]

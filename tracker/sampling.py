@@ -34,36 +34,47 @@ class Sampler:
 
     def windows(
         self, rosters: list[tuple[Roster, int]], wanted: int
-    ) -> list[tuple[Roster, int, int, int]]:
-        """Roster, members to draw from, first place and number of each part of a sample."""
+    ) -> list[tuple[Roster, int, int]]:
+        """The parts of a sample: roster, first place and number, on around its end.
+
+        Args:
+            rosters: to draw from, none of them empty, each with the place of the asker, who is left
+                out, or -1.
+            wanted: so many at most.
+        """
         total = 0
-        for _, size in rosters:
-            total += size
-        if total <= wanted:
-            return [(roster, size, 0, size) for roster, size in rosters]
-        if len(rosters) == 1:
-            roster, size = rosters[0]
-            return [(roster, size, int(self.chance() * size), wanted)]
+        for roster, own in rosters:
+            total += len(roster.heard) - (own >= 0)
+        found: list[tuple[Roster, int, int]] = []
         # Each roster gives its share of the sample, rounded so that the mean is exact.
-        found = []
-        edge, share, before, last = self.chance(), wanted / total, 0, rosters[-1][0]
-        for roster, size in rosters:
+        wanted = min(wanted, total)
+        share = wanted / total if total else 0.0
+        edge = self.chance() if len(rosters) > 1 else 0.0
+        before, last = 0, rosters[-1][0] if rosters else None
+        for roster, own in rosters:
+            size = len(roster.heard) - (own >= 0)
             edge += size * share
-            count = (wanted if roster is last else int(edge)) - before
-            count = min(count, size)
+            count = min(size, (wanted if roster is last else int(edge)) - before)
             before += count
-            if count:
-                found.append((roster, size, int(self.chance() * size), count))
+            if count <= 0:
+                continue
+            start = int(self.chance() * size)
+            if own < 0:
+                found.append((roster, start, count))
+                continue
+            # Places are counted from behind the asker, so that it is never among them.
+            first, rest = (own + 1 + start) % (size + 1), size - start
+            if count <= rest:
+                found.append((roster, first, count))
+            else:
+                found.append((roster, first, rest))
+                found.append((roster, (own + 1) % (size + 1), count - rest))
         return found
 
     def packed(self, rosters: list[tuple[Roster, int]], wanted: int) -> bytes:
         """The same as endpoints, as they go over the wire."""
-        return b"".join(
-            [
-                roster.window(start, count, size)
-                for roster, size, start, count in self.windows(rosters, wanted)
-            ]
-        )
+        parts = self.windows(rosters, wanted)
+        return b"".join([roster.window(first, count) for roster, first, count in parts])
 
     def seats(
         self,
@@ -84,9 +95,9 @@ class Sampler:
             ahead.sort(key=lambda found: -found[0])
             near = [(roster, seat) for _, seat, roster in ahead[:half]]
         at_random = [
-            (roster, (start + step) % size)
+            (roster, (first + step) % len(roster))
             # Two to spare: the asker may be drawn at its other address (BEP 7).
-            for roster, size, start, count in self.windows(rosters, wanted + 2 if wanted else 0)
+            for roster, first, count in self.windows(rosters, wanted + 2 if wanted else 0)
             for step in range(count)
         ]
         # What is drawn too much must not be what stands in the last roster.
@@ -101,6 +112,4 @@ class Sampler:
 
 def pack(seats: Iterable[Seat], width: int) -> bytes:
     """Those members whose endpoints have this width, as they go over the wire."""
-    return b"".join(
-        roster.window(place, 1, len(roster)) for roster, place in seats if roster.width == width
-    )
+    return b"".join(roster.window(place, 1) for roster, place in seats if roster.width == width)

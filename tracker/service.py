@@ -1,6 +1,7 @@
 """What HTTP and UDP share: one memory of swarms, one set of rules for who is answered. Pure."""
 
 import math
+from typing import NoReturn
 
 import numpy as np
 
@@ -107,5 +108,13 @@ class Service:
             RequestError: there were too many from its address.
         """
         if not self.rates.admit(family, key, now):
-            self.counters.rate_refusals += 1
-            raise RequestError("too many requests from this address", retry=1)
+            self.refuse_busy()
+
+    def refuse_busy(self) -> NoReturn:
+        """Refuse an address that asks too much.
+
+        Raises:
+            RequestError: always.
+        """
+        self.counters.rate_refusals += 1
+        raise RequestError("too many requests from this address", retry=1)

@@ -126,13 +126,11 @@ class Swarms:
         wanted = self._wanted(request.numwant)
         near = None if complete or request.playhead is None else now - request.playhead
         if request.compact:
-            twin = any(
-                request.peer_id in roster.ids for roster, size in rosters if size == len(roster)
-            )
+            twin = any(request.peer_id in roster.ids for roster, own in rosters if own < 0)
             if near is None and not twin:
                 packed = {6: b"", 18: b""}
-                for roster, size, start, count in self._sampler.windows(rosters, wanted):
-                    packed[roster.width] += roster.window(start, count, size)
+                for roster, first, count in self._sampler.windows(rosters, wanted):
+                    packed[roster.width] += roster.window(first, count)
                 answer = AnnounceAnswer(swarm.counts(), packed[6], packed[18])
             else:
                 seats = self._sampler.seats(rosters, wanted, near, request.peer_id)
@@ -293,7 +291,7 @@ class Swarms:
         event: Event,
         playhead: float | None,
     ) -> Swarm | None:
-        """The announce's effect; the asker stands last in its roster. None: no such swarm."""
+        """The announce's effect. None: no such swarm."""
         if self._due and self._due[0][0] <= now - self._expiry_seconds:
             self.expire(now)
         swarm = self._swarms.get(info_hash)
@@ -318,7 +316,7 @@ class Swarms:
             roster.ids[place * 20 : place * 20 + 20] = peer_id
             roster.counted[place] = False  # another client, which may complete once more
         roster.set_began(place, math.nan if playhead is None else now - playhead)
-        roster.touch(place, now)
+        roster.heard[place] = now
         if self._shares.crowded and family < LOOPBACK:
             self._shares.seen(group_of(family, key), (info_hash, family, key))
         return swarm
@@ -484,7 +482,7 @@ class Swarms:
 
 
 def _as_of(now: float, roster: Roster, place: int) -> Peer:
-    endpoint, began = roster.window(place, 1, len(roster)), roster.began_at(place)
+    endpoint, began = roster.window(place, 1), roster.began_at(place)
     return Peer(
         peer_id=roster.id_at(place),
         address=bytes(endpoint[:-2]),

@@ -89,12 +89,12 @@ class Swarm:
     def eligible(
         self, families: tuple[int, ...], own: int, key: int, *, complete: bool
     ) -> list[tuple[Roster, int]]:
-        """Whom an asker may be told of: rosters, and how many of each, from its start on.
+        """Whom an asker may be told of: rosters, and the asker's own place there, or -1.
 
         Args:
             families: of the answer.
-            own: the asker's kind; it is the last of its roster, and left out.
-            key: its endpoint; with port 0 it is in no roster.
+            own: the asker's kind.
+            key: its endpoint.
             complete: it has the whole film, and does not need others who have.
         """
         found = []
@@ -102,7 +102,7 @@ class Swarm:
             for kind in (2 * family,) if complete else (2 * family, 2 * family + 1):
                 roster = self.rosters[kind]
                 if roster is not None:
-                    size = len(roster) - (kind == own and key & 0xFFFF != 0)
-                    if size:
-                        found.append((roster, size))
+                    place = roster.places.get(key, -1) if kind == own else -1
+                    if place < 0 or len(roster.heard) > 1:
+                        found.append((roster, place))
         return found

@@ -6,6 +6,7 @@ non-blocking socket that is drained whenever it is readable answers several time
 
 import asyncio
 import contextlib
+import logging
 import socket
 from typing import Final
 
@@ -16,11 +17,16 @@ from tracker.udp_answers import UdpAnswers
 
 __all__ = ["UdpFrontEnd"]
 
+_LOG: Final = logging.getLogger("tracker")
+
 _MOST_AT_ONCE: Final = 128
 """Datagrams answered before the event loop has its turn: one or two milliseconds."""
 
 _DATAGRAM_BYTES: Final = 2048
 """More than any request; of a longer datagram only this much is read, and it is refused."""
+
+_MOST_SOURCES: Final = 50_000
+"""Addresses kept in packed form: about 10 MB."""
 
 _RECEIVE_BUFFER_BYTES: Final = 4 << 20
 
@@ -40,7 +46,7 @@ class UdpFrontEnd:
         self._counters = counters
         self._buffer = bytearray(_DATAGRAM_BYTES)
         self._loop = asyncio.get_running_loop()
-        self._ipv4 = sock.family == socket.AF_INET
+        self._sources: dict[str, tuple[bytes, int]] = {}
         with contextlib.suppress(OSError):  # the system's own size will do
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
         self._loop.add_reader(sock, self._drain)
@@ -53,7 +59,7 @@ class UdpFrontEnd:
     def _drain(self) -> None:
         now = self._loop.time()
         receive, send, buffer = self._sock.recvfrom_into, self._sock.sendto, self._buffer
-        make, counters, ipv4 = self._answers.answer, self._counters, self._ipv4
+        make, counters, sources = self._answers.answer, self._counters, self._sources
         received = sent = 0
         for _ in range(_MOST_AT_ONCE):
             try:
@@ -61,15 +67,14 @@ class UdpFrontEnd:
             except OSError:  # nothing more to read, or the report of an answer that did not arrive
                 break
             received += size
-            if ipv4:
-                address = socket.inet_aton(source[0])
-                family = 2 if address[0] == 127 else 0
-            else:
-                packed = pack_address(source[0])
-                if packed is None:
-                    continue
-                address, family = packed, family_of(packed)
-            answer = make(buffer, size, (address, family), now)
+            known = sources.get(source[0]) or self._look_up(source[0])
+            if known is None:
+                continue
+            try:
+                answer = make(buffer, size, known, now)
+            except Exception:  # noqa: BLE001  (a defect of ours: its traceback is for the operator)
+                _LOG.exception("an answer failed")
+                continue
             if answer is not None:
                 try:
                     sent += send(answer, source)
@@ -77,3 +82,13 @@ class UdpFrontEnd:
                     counters.udp_unsent += 1
         counters.udp_bytes_received += received
         counters.udp_bytes_sent += sent
+
+    def _look_up(self, text: str) -> tuple[bytes, int] | None:
+        """A source's packed address and family; None if nobody can be there."""
+        address = pack_address(text)
+        if address is None:
+            return None
+        if len(self._sources) >= _MOST_SOURCES:
+            self._sources.clear()
+        found = self._sources[text] = (address, family_of(address))
+        return found

@@ -35,6 +35,7 @@ class UdpAnswers:
         self._counters = service.counters
         self._swarms = service.swarms
         self._ids = ids
+        self._admit = service.rates.admit
         self._most_peers = tuple(
             (MOST_ANSWER_BYTES - udp_codec.ANNOUNCE_HEAD.size) // width for width in (6, 18, 6, 18)
         )
@@ -88,7 +89,8 @@ class UdpAnswers:
             datagram, size
         )
         key = int.from_bytes(address, "big") << 16 | port
-        service.admit(family, key, now)
+        if not self._admit(family, key, now):
+            service.refuse_busy()
         playhead = None
         if size > udp_codec.ANNOUNCE_BYTES or service.passkeys is not None:
             query = udp_codec.parse_options(datagram, size).partition(b"?")[2]

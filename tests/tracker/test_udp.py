@@ -10,6 +10,7 @@ from yarl import URL
 from tracker import udp_codec
 from tracker.server import serve_tracker
 from tracker.settings import TrackerSettings
+from tracker.state import Swarms
 from tracker.udp_codec import UdpAnnounce
 
 WISH = UdpAnnounce(b"f" * 20, b"p" * 20, 0, 100, 0, 2, 0, 0, -1, 6881)
@@ -94,6 +95,20 @@ async def test_a_long_datagram_is_refused_and_the_next_one_answered(asker):
         assert refusal.startswith(bytes.fromhex("00000003ffffffff"))
         assert len(await client.ask(udp_codec.encode_connect_request(5))) == 16
         assert server.statistics()["udp_unproved"] == 1
+
+
+async def test_a_defect_costs_one_answer_and_is_shown_to_the_operator(asker, monkeypatch, caplog):
+    async with serve_tracker(TrackerSettings(port=0), seed=1) as server:
+        client = await asker(server)
+        with monkeypatch.context() as patch:
+            patch.setattr(Swarms, "announce_packed", lambda *_, **__: 1 / 0)
+            connected = await client.ask(udp_codec.encode_connect_request(5))
+            connection_id = struct.unpack(">IIQ", connected)[2]
+            request = udp_codec.encode_announce_request(connection_id, 6, WISH)
+            client.transport.sendto(request)
+            assert len(await client.ask(udp_codec.encode_connect_request(7))) == 16
+        assert len(await client.ask(request)) == 20
+    assert "ZeroDivisionError" in caplog.text
 
 
 async def test_udp_can_be_off():
