@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
+from experiments.arrays.confirm import confirm, show_confirmed
 from experiments.arrays.make import (
     check_array_options,
     find_array_figures,
@@ -200,11 +201,17 @@ def figure_command(
     Example:
       toast-lab figure 5.3 --scale quick
       toast-lab figure all --scale source --seeds 10
-      toast-lab figure 4.5
+      toast-lab figure 4.2 --engine real
     """
     if array_figures := find_array_figures(name):
-        check_array_options(engine, changes, how)
+        check_array_options(name, engine, changes, how)
         into = _ARRAYS_FOLDER if folder == _FOLDER else folder
+        if engine == "real":
+            interrupt_on_sigterm()
+            notes = Console(stderr=True, quiet=as_json)
+            confirmed = confirm(into, seeds=seeds or 1, notes=notes)
+            (print_json if as_json else show_confirmed)(confirmed)
+            return
         _make_array_figures(array_figures, into, seeds or 10, how["jobs"], as_json=as_json)
         return
     figures = find_figures(name)

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from experiments.arrays.catalog import ARRAY_FIGURES
+from experiments.arrays.confirm import CONFIRMED
 from experiments.arrays.runs import Measured, Runs, make_missing
 from experiments.errors import ScenarioError
 from experiments.figures.figure import Figure
@@ -51,14 +52,16 @@ def find_array_figures(name: str) -> tuple[Figure, ...]:
     return () if figure is None else (figure,)
 
 
-def check_array_options(engine: str, changes: Sequence[str], how: Mapping[str, Any]) -> None:
+def check_array_options(
+    name: str, engine: str, changes: Sequence[str], how: Mapping[str, Any]
+) -> None:
     """Refuse options that figures of arrays do not have.
 
     Raises:
         ScenarioError: which.
     """
-    if engine != "sim":
-        raise ScenarioError("figures of disk arrays are simulated: leave out --engine real")
+    if engine != "sim" and name != CONFIRMED:
+        raise ScenarioError(f"of disk arrays, only figure {CONFIRMED} has --engine real")
     if changes or how.get("dask") or how.get("again"):
         raise ScenarioError("figures of disk arrays have no --set, no --dask and no --again")
 

@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -115,14 +114,15 @@ def make_missing(
     missing = {each.key: each for each in wanted if each not in runs}
     if not missing:
         return
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
-    try:
-        futures: dict[Future[Mapping[str, Any]], Measured] = {
-            pool.submit(measurer, each.cell.scenario, each.seed): each for each in missing.values()
-        }
-        for future in as_completed(futures):
-            measured = futures[future]
-            runs.keep(measured, future.result())
-            yield measured
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    tasks = [(measurer, key, each.cell.scenario, each.seed) for key, each in missing.items()]
+    # Left early, by an error or Ctrl-C, it ends what its processes are at.
+    with get_context("spawn").Pool(min(jobs, len(tasks))) as pool:
+        for key, figures in pool.imap_unordered(_carry_out, tasks):
+            runs.keep(missing[key], figures)
+            yield missing[key]
+
+
+def _carry_out(task: tuple[Measurer, str, Work, int]) -> tuple[str, Mapping[str, Any]]:
+    """Do a measurement, in a process of its own; its key, and its figures."""
+    measurer, key, work, seed = task
+    return key, measurer(work, seed)

@@ -5,6 +5,7 @@ Pure; the same cell and seed bring the same figures.
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from experiments.arrays.scenario import ArrayScenario
@@ -52,6 +53,12 @@ class Work:
         }
 
 
+@lru_cache(maxsize=64)
+def _well(scenario: ArrayScenario, seed: int) -> int:
+    """What an array sustains; one search serves all the faults that are tried on it."""
+    return sustained(scenario, seed=seed)
+
+
 def measure(work: Work, seed: int) -> dict[str, float]:
     """The figures of a cell with a seed.
 
@@ -64,7 +71,7 @@ def measure(work: Work, seed: int) -> dict[str, float]:
         return {"streams": sustained(scenario, seed=seed), "model_streams": model}
     streams = work.streams
     if work.measure is Measure.AT_SUSTAINED:
-        streams = sustained(scenario.with_(faults=()), seed=seed)
+        streams = _well(scenario.with_(faults=()), seed)
     streams = streams or int(work.share * scenario.model_streams)
     if streams < 1:
         raise ScenarioError("this array does not sustain a single stream")
