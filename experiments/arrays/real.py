@@ -129,7 +129,8 @@ async def run_real(
 async def _play(
     scenario: ArrayScenario, streams: int, seed: int, url: str, extent_bytes: int
 ) -> ArrayResult:
-    begins = np.random.default_rng([seed, 9]).uniform(0, scenario.load.window_seconds, streams)
+    chance = np.random.default_rng([seed, 9])
+    begins = chance.uniform(0, scenario.load.window_seconds, streams)
     clients = [
         _Client(
             f"{url}/titles/film-{n}/content",
