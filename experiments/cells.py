@@ -193,6 +193,29 @@ CELLS: Final[tuple[Cell, ...]] = (
         ),
     ),
     Cell(
+        "netem-uml",
+        "real NetEm in user-mode Linux guests: what every backend must do, and what is left",
+        (*_FULL, "tests/lab/test_netem_uml.py"),
+        (
+            *_ALL_PASS,
+            Check("rough_rtt_ms", ">=", 30.0),
+            Check("hasty_rtt_ms", ">=", 30.0),
+            Check("guest_seconds", ">=", 0),
+        ),
+    ),
+    Cell(
+        "netem-swarm",
+        "twenty real viewers over NetEm's 4 ms on all that each machine sends, in a guest",
+        (*_FULL, "tests/lab/test_netem_swarm.py"),
+        (
+            *_ALL_PASS,
+            Check("netem_swarm_viewers", "=", 20),
+            Check("netem_swarm_stalls", "=", 0),
+            Check("netem_swarm_verified", "=", True),
+            Check("netem_swarm_offload", ">=", 0.2),
+        ),
+    ),
+    Cell(
         "never-worse",
         "peers that are slow, silent, poisonous, gone, choking or lying; plain HTTP beside",
         (*_FULL, "tests/lab/test_never_worse.py"),

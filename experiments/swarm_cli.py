@@ -118,6 +118,14 @@ def _sweeping(command: Any) -> Any:
 @_engine
 @_set
 @click.option(
+    "--network",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="TOPOLOGY.toml",
+    help="Real viewers in the hosts of an emulated network; the operator is in its host 'server'.",
+)
+@click.option("--backend", help="What emulates it; by default the first that can do all of it.")
+@click.option("--congestion-control", help="TCP's, in every host; by default the machine's.")
+@click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="Also write the result here."
 )
 @_json
@@ -127,13 +135,17 @@ def swarm_command(
     scale: str | None,
     engine: str,
     changes: tuple[str, ...],
+    network: Path | None,
+    backend: str | None,
+    congestion_control: str | None,
     out: Path | None,
     as_json: bool,
 ) -> None:
     """Let a swarm watch a film, once.
 
     The scenario is a file, or one of the source's in a size; docs/swarms.md has its fields. Ends
-    with the figures, and the bound that no policy could have passed.
+    with the figures, and the bound that no policy could have passed. With --network, docs/netem.md
+    says what the file is; where it takes a kernel of its own, all of it runs in a guest.
 
     \b
     Example:
@@ -143,7 +155,15 @@ def swarm_command(
     scenario = with_changes(_scenario(file, scale), changes)
     job = Job("run", scenario.name, describe(scenario))
     notes = Console(stderr=True, quiet=as_json)
-    runner = run_here(partial(create_engine, engine))
+    make_engine = partial(create_engine, engine)
+    if network is not None:
+        if engine != "real":
+            raise ScenarioError("network: it is for real viewers: add --engine real")
+        # It needs netlink and more, which nothing else here does.
+        from experiments.real.on_network import engine_on  # noqa: PLC0415
+
+        make_engine = partial(engine_on, network, backend, congestion_control)
+    runner = run_here(make_engine)
     with (
         SweepDisplay(notes, 1, lines=True) as display,
         closing(runner([job], display.tell)) as all_,

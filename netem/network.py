@@ -19,6 +19,7 @@ from typing import Any, Final, Self
 
 from netem.backends import Backend, Choice, choose
 from netem.errors import NetemError
+from netem.namespaces import enter
 from netem.spec import NetworkSpec
 from netem.topology import Topology
 
@@ -110,6 +111,27 @@ class Network:
             NetemError: the network is not up, or has no such host.
         """
         return [*self._host(host)["enter"], str(os.getpid()), *command]
+
+    def enter(self, host: str) -> None:
+        """Move this thread to a host.
+
+        What it starts from then on is there, too. `netem.namespaces.leaving` takes it back.
+
+        Raises:
+            NetemError: there is no such host, or it is not in this kernel.
+        """
+        place = self._host(host)["enter"][-1]
+        try:
+            descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise NetemError(
+                f"the host '{host}' cannot be entered from here: {self.backend.name} has it"
+                " elsewhere, or it is gone"
+            ) from error
+        try:
+            enter(descriptor)
+        finally:
+            os.close(descriptor)
 
     async def popen(
         self, host: str, command: Sequence[str], **options: Any

@@ -1,7 +1,7 @@
 """The processes that host a run's viewers, as the one that started them sees them."""
 
 import asyncio
-import sys
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ from experiments.swarms.scenario import Scenario
 
 __all__ = ["Crew"]
 
-_READY_SECONDS = 60.0
+_READY_SECONDS = 300.0  # a score of them, on a guest's one slow processor
 _COUNTS = ("arrived", "watching", "played", "from_peers", "received")
 
 
@@ -22,7 +22,7 @@ class Crew:
 
     Args:
         scenario: what they carry out.
-        workers: how many.
+        commands: what starts each of them.
 
     Attributes:
         rows: what the viewers who have left came to, by number.
@@ -31,16 +31,17 @@ class Crew:
         everyone_left: is set when all have left.
     """
 
-    def __init__(self, scenario: Scenario, workers: int) -> None:
+    def __init__(self, scenario: Scenario, commands: Sequence[list[str]]) -> None:
         self.rows: dict[int, ViewerRow] = {}
         self.pauses: list[tuple[float, float]] = []
         self.everyone_played = asyncio.Event()
         self.everyone_left = asyncio.Event()
         self._scenario = scenario
         self._numbers = [
-            list(range(nth, scenario.viewers, workers))
-            for nth in range(min(workers, scenario.viewers))
+            list(range(nth, scenario.viewers, len(commands)))
+            for nth in range(min(len(commands), scenario.viewers))
         ]
+        self._commands = commands
         self._told: list[dict[str, int]] = [dict.fromkeys(_COUNTS, 0) for _ in self._numbers]
         self._late = [0.0 for _ in self._numbers]
         self._children: list[Child] = []
@@ -54,7 +55,7 @@ class Crew:
         for nth in range(len(self._numbers)):
             child = await processes.start(
                 f"worker-{nth + 1}",
-                [sys.executable, "-m", "experiments.real.worker"],
+                self._commands[nth],
                 on_event=partial(self._hear, nth),
                 listens=True,
             )

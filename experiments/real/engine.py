@@ -18,6 +18,7 @@ from experiments.bound import Behaviour
 from experiments.errors import LabError, ScenarioError
 from experiments.processes import Child, Processes
 from experiments.real.crew import Crew
+from experiments.real.emulated import Emulation, Places, worker_command
 from experiments.real.film import fitted
 from experiments.real.house import Net, Operator, run_folder
 from experiments.real.memory import (
@@ -52,6 +53,7 @@ class RealEngine:
     Args:
         folder: where films are kept during a run; memory if there is a file system in it.
         workers: processes that host viewers; one for each core if not given.
+        emulation: the network to be on; the machine's own loopback if not given.
         patience_seconds: how much longer than planned a run may take before it counts as stuck.
     """
 
@@ -62,11 +64,13 @@ class RealEngine:
         folder: Path | None = None,
         *,
         workers: int | None = None,
+        emulation: Emulation | None = None,
         patience_seconds: float = _PATIENCE_SECONDS,
     ) -> None:
         fallback = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else Path(tempfile.gettempdir())
         self._folder = folder or fallback
         self._workers = workers or len(os.sched_getaffinity(0))
+        self._emulation = emulation
         self._patience_seconds = patience_seconds
 
     def run(self, scenario: Scenario, say: Say = lambda _: None) -> RunResult:
@@ -77,13 +81,15 @@ class RealEngine:
             LabError: a program failed, or the run got stuck; everything has been ended.
         """
         check(scenario)
+        if self._emulation is not None:
+            self._emulation.check(scenario)
         scenario = fitted(scenario)
         used = _cpu_seconds()
         with run_folder(self._folder) as folder, Net() as net:
             _check_room(scenario, folder)
             run = _Run(scenario, folder, net, say)
             try:
-                asyncio.run(run.carry_out(self._workers, self._patience_seconds))
+                asyncio.run(run.carry_out(self._workers, self._patience_seconds, self._emulation))
             except asyncio.CancelledError:  # told to end: the same as Ctrl-C
                 raise KeyboardInterrupt from None
         facts = run.facts(_cpu_seconds() - used)
@@ -103,17 +109,30 @@ class _Run:
         self._load: list[LoadSample] = []
         self._peak_memory = 0
         self._sent = OperatorBytes(http=0, seed=0, tracker=0)
+        self._note_on_network: str | None = None
 
-    async def carry_out(self, workers: int, patience_seconds: float) -> None:
-        scenario = self._scenario
+    async def carry_out(
+        self, workers: int, patience_seconds: float, emulation: Emulation | None
+    ) -> None:
         _end_on_sigterm()
+        if emulation is None:
+            await self._carry_out(self._net, [worker_command()] * workers, patience_seconds)
+            return
+        async with emulation.up(self._scenario) as places:
+            self._note_on_network = places.note
+            await self._carry_out(places, places.workers, patience_seconds)
+
+    async def _carry_out(
+        self, places: Net | Places, commands: Sequence[list[str]], patience_seconds: float
+    ) -> None:
+        scenario = self._scenario
         async with Processes(self._folder / "logs") as processes, aiohttp.ClientSession() as http:
-            operator = await Operator.start(scenario, processes, self._folder, self._net, http)
-            self._crew = crew = Crew(scenario, workers)
+            operator = await Operator.start(scenario, processes, self._folder, places, http)
+            self._crew = crew = Crew(scenario, commands)
             await crew.start(processes)
             self._zero = time.monotonic() + _BEGIN_SECONDS
             crew.begin(
-                [self._net.viewer_host(number) for number in range(scenario.viewers)],
+                [places.viewer_host(number) for number in range(scenario.viewers)],
                 {
                     "scenario": describe(scenario),
                     "source": operator.source,
@@ -194,6 +213,7 @@ class _Run:
         rows = [row for _, row in sorted(self._crew.rows.items())]
         pauses = sorted(self._crew.pauses)
         notes = [
+            self._note_on_network,
             note_on(self._scenario),
             _note_on_haste(self._crew.late_seconds),
             _note_on_pauses(pauses, [at for row in rows for at in row.stalled_at]),

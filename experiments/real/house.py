@@ -18,6 +18,7 @@ from experiments.accounting import OperatorBytes
 from experiments.counting import get_json, operator_bytes, url_of
 from experiments.errors import LabError
 from experiments.processes import Child, Processes, program
+from experiments.real.emulated import Places
 from experiments.real.film import LabFilm, make_lab_film, store_film
 from experiments.swarms.scenario import Scenario
 
@@ -127,7 +128,7 @@ class Operator:
         scenario: Scenario,
         processes: Processes,
         folder: Path,
-        net: Net,
+        net: Net | Places,
         http: aiohttp.ClientSession,
     ) -> Self:
         """Start them; they end with the other processes.

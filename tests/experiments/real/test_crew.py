@@ -7,6 +7,7 @@ import pytest
 
 from experiments.errors import LabError
 from experiments.real.crew import Crew
+from experiments.real.emulated import worker_command
 from experiments.swarms.result import ViewerRow
 from experiments.swarms.scenario import Scenario
 
@@ -66,7 +67,7 @@ def progress(**counts):
 
 async def make(viewers, workers):
     processes = FakeProcesses()
-    crew = Crew(Scenario(viewers=viewers), workers)
+    crew = Crew(Scenario(viewers=viewers), [worker_command()] * workers)
     await crew.start(processes)
     return crew, processes.children
 
