@@ -23,7 +23,7 @@ from experiments.errors import LabError, ScenarioError
 from experiments.figures.agreement import compare
 from experiments.figures.catalog import find_figures
 from experiments.figures.display import SweepDisplay
-from experiments.figures.engines import ENGINES, create_engine
+from experiments.figures.engines import ENGINES, MakeEngine, create_engine
 from experiments.figures.figure import Figure
 from experiments.figures.grid import grid_cells
 from experiments.figures.jobs import Job, Runner, run_here
@@ -155,7 +155,7 @@ def swarm_command(
     scenario = with_changes(_scenario(file, scale), changes)
     job = Job("run", scenario.name, describe(scenario))
     notes = Console(stderr=True, quiet=as_json)
-    make_engine = partial(create_engine, engine)
+    make_engine: MakeEngine = partial(create_engine, engine)
     if network is not None:
         if engine != "real":
             raise ScenarioError("network: it is for real viewers: add --engine real")

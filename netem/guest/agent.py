@@ -70,6 +70,8 @@ class Agent:
         self._send(0, Kind.READY)
         while True:
             for key, _ in self._select.select():
+                if self._select.get_map().get(key.fd) is not key:
+                    continue  # its program ended while we looked at the others
                 if key.fd == self._line:
                     data = os.read(self._line, _READ_BYTES)
                     if not data:
