@@ -193,7 +193,7 @@ _LATENCY = Figure(
     x=("upload", "latency"),
     series="picker",
     cells=_latency_cells,
-    note="In the simulator alone: the real swarm has the latency of loopback.",
+    note="Real viewers have an emulated network where there are delays, and loopback where none.",
     claims=(
         apart(
             "a round trip of 10 ms changes less than 2.1 points everywhere",

@@ -14,15 +14,25 @@ from typing import Any, Final
 from experiments.errors import LabError, ScenarioError
 from experiments.swarms.scenario import Scenario
 from netem import namespaces
-from netem.backends import Choice
+from netem.backends import Choice, choose
 from netem.errors import NetemError
 from netem.network import Network
-from netem.topology import Topology
+from netem.topology import Host, LatencyClass, Topology
 
-__all__ = ["OPERATOR_HOST", "Emulation", "Places", "worker_command"]
+__all__ = [
+    "IN_A_GUEST",
+    "OPERATOR_HOST",
+    "Emulation",
+    "Places",
+    "emulation_for",
+    "topology_of",
+    "worker_command",
+]
 
 OPERATOR_HOST: Final = "server"
 """Where tracker and VoD server are."""
+IN_A_GUEST: Final = "uml"
+"""The backend whose hosts cannot be entered from this kernel."""
 _WORKER: Final = ("-m", "experiments.real.worker")
 
 
@@ -130,3 +140,56 @@ class Emulation:
             f"network: {self.topology.name}, by {facts['backend']} (Linux {facts['kernel']}),"
             f" congestion control {facts['congestion_control']}"
         )
+
+
+def topology_of(scenario: Scenario) -> Topology | None:
+    """The network of a scenario's latencies: delay on all that each machine sends.
+
+    Returns:
+        It, with the hosts `server` and `viewer-0` onwards; None if there are no latencies.
+    """
+    delays = [viewer.link.latency_seconds for viewer in scenario.crowd()]
+    server = scenario.server_latency_seconds
+    if not server and not any(delays):
+        return None
+    names = {delay: f"delay-{at}" for at, delay in enumerate(sorted({server, *delays}))}
+    return Topology(
+        name=f"latencies of {scenario.name}",
+        classes=tuple(LatencyClass(name, delay) for delay, name in names.items()),
+        hosts=(
+            Host(OPERATOR_HOST, names[server]),
+            *(Host(f"viewer-{number}", names[delay]) for number, delay in enumerate(delays)),
+        ),
+    )
+
+
+def emulation_for(scenario: Scenario, given: Emulation | None) -> Emulation | None:
+    """The network that a run needs; None if the machine's loopback will do.
+
+    Args:
+        scenario: what is carried out.
+        given: a network that was asked for.
+
+    Raises:
+        ScenarioError: it cannot be had here, or does not fit.
+    """
+    own = topology_of(scenario)
+    if given is not None:
+        if own is not None:
+            raise ScenarioError(
+                "links.latency_seconds must be 0 on a network that has its own delays"
+            )
+        given.check(scenario)
+        return given
+    if own is None:
+        return None
+    try:
+        choice = choose(own)
+    except NetemError as error:
+        raise ScenarioError(f"links.latency_seconds: {error}") from error
+    if choice.backend.name == IN_A_GUEST:
+        raise ScenarioError(
+            f"links.latency_seconds: this machine can have that only in a guest ({choice.why}):"
+            " put 'toast-netem guest --memory 4GB' before the command"
+        )
+    return Emulation(own, choice)

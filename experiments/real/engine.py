@@ -18,7 +18,7 @@ from experiments.bound import Behaviour
 from experiments.errors import LabError, ScenarioError
 from experiments.processes import Child, Processes
 from experiments.real.crew import Crew
-from experiments.real.emulated import Emulation, Places, worker_command
+from experiments.real.emulated import Emulation, Places, emulation_for, worker_command
 from experiments.real.film import fitted
 from experiments.real.house import Net, Operator, run_folder
 from experiments.real.memory import (
@@ -53,7 +53,8 @@ class RealEngine:
     Args:
         folder: where films are kept during a run; memory if there is a file system in it.
         workers: processes that host viewers; one for each core if not given.
-        emulation: the network to be on; the machine's own loopback if not given.
+        emulation: the network to be on; if not given, one with the scenario's latencies, and the
+            machine's own loopback if it has none.
         patience_seconds: how much longer than planned a run may take before it counts as stuck.
     """
 
@@ -81,15 +82,14 @@ class RealEngine:
             LabError: a program failed, or the run got stuck; everything has been ended.
         """
         check(scenario)
-        if self._emulation is not None:
-            self._emulation.check(scenario)
+        emulation = emulation_for(scenario, self._emulation)
         scenario = fitted(scenario)
         used = _cpu_seconds()
         with run_folder(self._folder) as folder, Net() as net:
             _check_room(scenario, folder)
             run = _Run(scenario, folder, net, say)
             try:
-                asyncio.run(run.carry_out(self._workers, self._patience_seconds, self._emulation))
+                asyncio.run(run.carry_out(self._workers, self._patience_seconds, emulation))
             except asyncio.CancelledError:  # told to end: the same as Ctrl-C
                 raise KeyboardInterrupt from None
         facts = run.facts(_cpu_seconds() - used)

@@ -6,7 +6,7 @@ from typing import Final
 
 from experiments.errors import LabError
 from experiments.processes import program
-from experiments.real.emulated import Emulation
+from experiments.real.emulated import IN_A_GUEST, Emulation
 from experiments.real.engine import RealEngine
 from netem.backends import choose
 from netem.errors import NetemError
@@ -15,7 +15,6 @@ from netem.topology_file import read_topology
 
 __all__ = ["engine_on"]
 
-_GUEST: Final = "uml"
 _BASE_BYTES: Final = 768 << 20
 _HOST_BYTES: Final = 96 << 20
 """A viewer's program; its film is in that memory, too."""
@@ -33,7 +32,7 @@ def engine_on(file: Path, backend: str | None, congestion_control: str | None) -
     try:
         topology = read_topology(file)
         choice = choose(topology, backend)
-        if choice.backend.name == _GUEST:
+        if choice.backend.name == IN_A_GUEST:
             memory = _BASE_BYTES + _HOST_BYTES * len(topology.hosts)
             words = [program("toast-lab"), *sys.argv[1:], "--backend", "kernel"]
             sys.stderr.write(f"in a guest: {choice.why}\n")

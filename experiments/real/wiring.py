@@ -17,21 +17,11 @@ _MOST_PIECE_BYTES = 64 << 20
 
 
 def check(scenario: Scenario) -> None:
-    """Refuse what real viewers on one machine's loopback cannot do.
+    """Refuse what real viewers on one machine cannot do.
 
     Raises:
         ScenarioError: with the name of the field.
     """
-    if any(link.latency_seconds for link in scenario.links):
-        raise ScenarioError(
-            "links.latency_seconds must be 0: the real engine has the machine's own loopback, which"
-            " has no latency; the simulator can do it"
-        )
-    if scenario.server_latency_seconds:
-        raise ScenarioError(
-            "server_latency_seconds must be 0: the real engine has the machine's own loopback,"
-            " which has no latency; the simulator can do it"
-        )
     if scenario.request_queue_seconds != int(scenario.request_queue_seconds):
         raise ScenarioError(
             f"request_queue_seconds is {scenario.request_queue_seconds:g}, and libtorrent takes"

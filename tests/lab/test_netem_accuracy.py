@@ -37,7 +37,7 @@ def a_town(pairs):
     return Topology("town", tuple(CLASSES.values()), hosts)
 
 
-@pytest.mark.parametrize("backend", ["tun", "uml"])
+@pytest.mark.parametrize("backend", ["tun", "uml"], ids=["on_tun", "on_uml"])
 async def test_under_load_it_is_what_it_says(backend, full, figures):
     """20 hosts and more, all but the two that are measured sending at half their rate.
 

@@ -1,10 +1,12 @@
 import pytest
 
 from experiments.errors import LabError, ScenarioError
-from experiments.real.emulated import Emulation
+from experiments.real import emulated
+from experiments.real.emulated import Emulation, emulation_for, topology_of
 from experiments.real.on_network import engine_on
-from experiments.swarms.scenario import Scenario
-from netem.backends import Choice, TunBackend
+from experiments.swarms.scenario import Link, Scenario
+from netem.backends import Choice, TunBackend, UmlBackend
+from netem.errors import NetemError
 from netem.topology import Host, LatencyClass, Topology
 
 CHOICE = Choice(TunBackend(), "given")
@@ -40,3 +42,45 @@ def test_a_network_that_cannot_be_made_is_refused_before_anything_is_started(tmp
     )
     with pytest.raises(LabError, match="network: the network 'n' cannot be made: kernel cannot do"):
         engine_on(file, None, None)
+
+
+MIXED = Scenario(
+    viewers=4,
+    links=(Link(latency_seconds=0.0, share=3), Link(latency_seconds=0.005)),
+    server_latency_seconds=0.001,
+)
+
+
+def test_a_scenarios_latencies_become_delays_of_its_machines():
+    topology = topology_of(MIXED)
+    delays = {
+        host.name: topology.latency_class(host.latency_class).delay_seconds
+        for host in topology.hosts
+    }
+    dealt = [viewer.link.latency_seconds for viewer in MIXED.crowd()]
+    assert sorted(dealt) == [0.0, 0.0, 0.0, 0.005]
+    assert delays == {"server": 0.001, **{f"viewer-{n}": each for n, each in enumerate(dealt)}}
+    assert topology_of(Scenario(viewers=4)) is None
+
+
+def test_without_latencies_there_is_no_network_but_the_one_given():
+    plain = Scenario(viewers=2)
+    assert emulation_for(plain, None) is None
+    given = Emulation(town("server", "one", "two"), CHOICE)
+    assert emulation_for(plain, given) is given
+    with pytest.raises(ScenarioError, match="must be 0 on a network that has its own delays"):
+        emulation_for(MIXED, given)
+
+
+def test_where_the_network_cannot_be_had_the_field_is_named(monkeypatch):
+    def nothing(_):
+        raise NetemError("no luck")
+
+    monkeypatch.setattr(emulated, "choose", nothing)
+    with pytest.raises(ScenarioError, match=r"links\.latency_seconds: no luck"):
+        emulation_for(MIXED, None)
+    monkeypatch.setattr(emulated, "choose", lambda _: Choice(UmlBackend(), "it is here"))
+    with pytest.raises(ScenarioError, match="put 'toast-netem guest --memory 4GB' before"):
+        emulation_for(MIXED, None)
+    monkeypatch.setattr(emulated, "choose", lambda _: CHOICE)
+    assert emulation_for(MIXED, None).viewer_hosts == [f"viewer-{n}" for n in range(4)]

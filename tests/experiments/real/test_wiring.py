@@ -31,8 +31,6 @@ def test_the_presets_can_be_carried_out():
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"links": (Link(), Link(latency_seconds=0.01))}, "links.latency_seconds"),
-        ({"server_latency_seconds": 0.01}, "server_latency_seconds"),
         ({"request_queue_seconds": 1.5}, "request_queue_seconds"),
         ({"links": (Link(upload_bps=0),)}, "links.upload_bps"),
         ({"film": Film(piece_bytes=128 << 20)}, "film.piece_bytes"),
