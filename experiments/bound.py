@@ -11,7 +11,8 @@ anybody, and the server knows the future. Time goes in steps. In each step
 A pooled uplink may serve its own viewer: to forbid that would make the figure depend on whom the
 server injects to, and a cleverer injection could then pass it.
 A viewer stays as long as its behaviour allows; a download-only viewer therefore takes its last
-piece no sooner than it must. Pure: numbers in, a number out.
+piece no sooner than it must. Who will leave sooner is known beforehand, as all else: it takes and
+is counted for what it plays. Pure: numbers in, a number out.
 """
 
 from dataclasses import dataclass
@@ -51,6 +52,8 @@ class ViewerPlan:
     """Its download cap in bytes per second; None for no cap."""
     behaviour: Behaviour = Behaviour.STREAMING
     """When it leaves."""
+    stays_seconds: float | None = None
+    """It goes so long after its arrival even if it has not seen all; None: it sees all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +87,8 @@ class FluidScenario:
                 raise ScenarioError("a viewer needs a time of arrival and an upload cap >= 0")
             if viewer.download_rate is not None and not viewer.download_rate > 0:
                 raise ScenarioError("a viewer's download cap is above 0, or None")
+            if viewer.stays_seconds is not None and not viewer.stays_seconds >= 0:
+                raise ScenarioError("a viewer stays for some seconds, or None")
 
 
 def evenly_spaced(count: int, spacing_seconds: float, viewer: ViewerPlan) -> tuple[ViewerPlan, ...]:
@@ -94,6 +99,7 @@ def evenly_spaced(count: int, spacing_seconds: float, viewer: ViewerPlan) -> tup
             upload_rate=viewer.upload_rate,
             download_rate=viewer.download_rate,
             behaviour=viewer.behaviour,
+            stays_seconds=viewer.stays_seconds,
         )
         for number in range(count)
     )
@@ -133,6 +139,16 @@ class _Run:
             self.end,
             self.arrival + self.pieces - self.leaves_early,
         )
+        stays = np.array([v.stays_seconds for v in viewers], dtype=np.float64) / step  # NaN: all
+        played = np.where(np.isnan(stays), self.pieces, np.rint(stays))
+        plays = np.minimum(played, self.pieces).astype(np.int64)
+        self.departure = np.minimum(
+            self.departure,
+            np.where(
+                np.isnan(stays), self.end, self.arrival + np.where(np.isnan(stays), 0, played)
+            ),
+        )
+        self.plays = np.arange(self.pieces)[None, :] < plays[:, None]
         per_step = step / (scenario.film_bytes / scenario.pieces)
         self.upload = np.array([viewer.upload_rate for viewer in viewers]) * per_step
         self.download = per_step * np.array(
@@ -151,21 +167,24 @@ class _Run:
             present: npt.NDArray[np.bool_] = np.logical_and(
                 self.arrival <= now, now < self.departure
             )
-            self.missing[self.due <= now] = 0.0  # by the server, where it still is missing
+            # By the server, where it still is missing.
+            self.missing[(self.due <= now) & self.plays] = 0.0
             if present.any() and (self.missing[present] > 0).any():
                 taken = self._inject(present)
                 self._share(now, present, taken)
-        return self.peer_bytes / self.missing.size
+        return self.peer_bytes / max(1, int(self.plays.sum()))
 
     def _inject(self, present: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
         """One copy of what nobody holds; returns what each viewer's downlink carried of it."""
         taken = np.zeros(len(present))
-        lost = ~(self.missing[present] <= _DUST).any(axis=0)
+        lost = ~(self.missing[present] <= _DUST).any(axis=0) & self.plays[present].any(axis=0)
         if self.free_seed or not lost.any():
             return taken
         candidates = np.flatnonzero(present)
         pieces = np.flatnonzero(lost)
-        first = candidates[np.argmin(self.due[np.ix_(candidates, pieces)], axis=0)]
+        place = np.ix_(candidates, pieces)
+        due = np.where(self.plays[place], self.due[place], np.iinfo(np.int64).max)
+        first = candidates[np.argmin(due, axis=0)]
         for piece, viewer in zip(pieces, first, strict=True):  # in order of due time per viewer
             amount = min(self.missing[viewer, piece], self.download[viewer] - taken[viewer])
             self.missing[viewer, piece] -= amount
@@ -179,7 +198,7 @@ class _Run:
         held = np.asarray((self.missing[present] <= _DUST).any(axis=0))
         if self.free_seed:
             held[:] = True
-        wanted = present[:, None] & held[None, :] & self.for_peers
+        wanted = present[:, None] & held[None, :] & self.for_peers & self.plays
         # The last piece ends a download-only viewer's stay: not before it must.
         wanted[:, -1] &= ~self.leaves_early | (self.due[:, -1] <= now + 1)
         need = np.where(wanted, self.missing, 0.0)

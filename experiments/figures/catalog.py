@@ -1,4 +1,4 @@
-"""Every figure that the laboratory makes, by name: the source's, and one of our own."""
+"""Every figure that the laboratory makes, by name: the source's, and some of our own."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -7,6 +7,7 @@ from experiments.baselines.comparison import COMPARISON
 from experiments.errors import ScenarioError
 from experiments.figures.conditions import CONDITION_FIGURES
 from experiments.figures.figure import Figure
+from experiments.figures.neighbours import NEIGHBOURS
 from experiments.figures.policies import POLICY_FIGURES
 
 __all__ = ["FIGURES", "KNOWN", "find_figures"]
@@ -15,8 +16,11 @@ FIGURES: Final[Mapping[str, Figure]] = {
     figure.name: figure for figure in (*POLICY_FIGURES, *CONDITION_FIGURES)
 }
 """The source's."""
-KNOWN: Final[Mapping[str, Figure]] = {**FIGURES, COMPARISON.name: COMPARISON}
-"""Those, and what has to be asked for by name, since one engine alone can make it."""
+KNOWN: Final[Mapping[str, Figure]] = {
+    **FIGURES,
+    **{figure.name: figure for figure in (NEIGHBOURS, COMPARISON)},
+}
+"""Those, and our own, which have to be asked for by name."""
 
 
 def find_figures(name: str) -> tuple[Figure, ...]:

@@ -143,6 +143,9 @@ class Worker:
                 )
                 self._arrived += 1
                 self._present[viewer.number] = client
+                if viewer.leaves_seconds is not None:
+                    gone_at = viewer.arrives_seconds + viewer.leaves_seconds
+                    loop.call_at(self._began_at + gone_at, client.stop)
                 if self._stopping:
                     client.stop()
                 await client.run()
@@ -155,9 +158,8 @@ class Worker:
         self._tell({"event": "row", **asdict(client.row())})
 
     def _note(self, number: int, client: LabClient) -> None:
-        """Who leaves is remembered."""
-        if client.has_played:
-            self._played.add(number)
+        """Who leaves is remembered, and has seen what it wanted to see."""
+        self._played.add(number)
         for nth, count in enumerate(client.received):
             self._received[nth] += count
 

@@ -31,6 +31,7 @@ class Playing:
         stall_seconds: how long, all together, of those that are over.
         running: whether the film runs.
         ended: whether it is over.
+        broken_off: whether the viewer has gone before that.
     """
 
     __slots__ = (
@@ -39,6 +40,7 @@ class Playing:
         "_position",
         "_since",
         "_stalled_position",
+        "broken_off",
         "ended",
         "halted_at",
         "opened_at",
@@ -58,6 +60,7 @@ class Playing:
         self.stall_seconds = 0.0
         self.running = False
         self.ended = False
+        self.broken_off = False
         self._position = 0.0
         self._since = opened_at  # the time at which the position was that
         self.halted_at = opened_at
@@ -87,6 +90,14 @@ class Playing:
         self._first = first
         return max(position, cut.due_list[order[first]]) if first < pieces else cut.timemap.duration
 
+    def break_off(self, now: float) -> None:
+        """The viewer goes, wherever the film is."""
+        if not (self.running or self.starting):
+            self.stall_seconds += now - self.halted_at
+        self._position, self._since = self.position(now), now
+        self.running = False
+        self.broken_off = True
+
     def open_due(
         self, now: float, have: Sequence[bool] | memoryview, closed: Sequence[bool] | memoryview
     ) -> float:
@@ -103,7 +114,7 @@ class Playing:
 
         Call it at the moment that this returned, and when a piece comes.
         """
-        if self.ended:
+        if self.ended or self.broken_off:
             return math.inf
         position = self.position(now)
         stop = self.stop_position(now, have)

@@ -97,14 +97,20 @@ class SimViewer(Peer):
         self.wasted = self.regretted = 0
         self.by_reason: Counter[str] = Counter()
 
-    # -- life ------------------------------------------------------------------------------------
-
     def arrive(self, _: object = None) -> None:
         """Come, and begin to watch."""
         self.is_watching = self.present = True
         self.world.arrived(self)
         self.neighbourhood.join()
         self._decide_soon(0.0)
+
+    def go(self, _: object = None) -> None:
+        """Leave for good, wherever the film is."""
+        if self.ended_at is None:
+            self.playing.break_off(self.world.events.now)
+            self._end()
+        self.leave_swarm()
+        self.is_watching = False
 
     def leave_swarm(self) -> None:
         """Serve nobody any more."""
@@ -117,7 +123,7 @@ class SimViewer(Peer):
         self.neighbourhood.leave()
 
     def _end(self) -> None:
-        """The film is over."""
+        """The film is over, for this viewer."""
         self.ended_at = self.world.events.now
         if self.world.behaviour is not Behaviour.SEEDING:
             self.leave_swarm()
@@ -128,8 +134,6 @@ class SimViewer(Peer):
     def need_seconds(self) -> float:
         """How far ahead of us someone must watch to have in time what we will need."""
         return self._policy.need_seconds
-
-    # -- playhead --------------------------------------------------------------------------------
 
     def _follow(self) -> None:
         now = self.world.events.now
@@ -320,8 +324,6 @@ class SimViewer(Peer):
             self.wasted += self.world.cut.size(piece, part.got)
             self._in_flight[piece] = False
 
-    # -- the server ------------------------------------------------------------------------------
-
     def supplied(self, fetch: Fetch) -> None:
         """The server's copy of some blocks is here: it is put in, and the piece is whole."""
         if not self.is_watching:
@@ -460,8 +462,6 @@ class SimViewer(Peer):
         if self.world.behaviour is Behaviour.DOWNLOAD_ONLY:
             self.leave_swarm()
 
-    # -- reporting -------------------------------------------------------------------------------
-
     def row(self, end: float) -> ViewerRow:
         """What the viewing came to, at the end of the run."""
         playing, cut = self.playing, self.world.cut
@@ -472,7 +472,8 @@ class SimViewer(Peer):
             over = int(np.searchsorted(np.sort(cut.until), position, side="right"))
             played = min(played, over * cut.geometry.piece_bytes)
         stalled = 0.0
-        if not playing.running and not playing.ended and not playing.starting:
+        is_over = playing.ended or playing.broken_off
+        if not (playing.running or is_over or playing.starting):
             stalled = end - playing.halted_at
         return ViewerRow(
             number=self.number,

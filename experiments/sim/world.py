@@ -177,7 +177,10 @@ class World:
         """Carry it out. Returns when it ended, seconds."""
         scenario, events = self._scenario, self.events
         for viewer in self.viewers:
-            events.at(viewer.who.arrives_seconds, viewer.arrive)
+            who = viewer.who
+            events.at(who.arrives_seconds, viewer.arrive)
+            if who.leaves_seconds is not None:
+                events.at(who.arrives_seconds + who.leaves_seconds, viewer.go)
         longest = scenario.end_seconds * self.settings.patience_factor
         step = scenario.end_seconds / _SAMPLES
         time = 0.0

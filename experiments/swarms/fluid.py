@@ -24,6 +24,7 @@ def bound_of(scenario: Scenario) -> float:
             upload_rate=viewer.link.upload_rate,
             download_rate=viewer.link.download_rate,
             behaviour=scenario.behaviour,
+            stays_seconds=viewer.leaves_seconds,
         )
         for viewer in crowd
     )

@@ -19,6 +19,7 @@ __all__ = ["LoadSample", "RunFacts", "RunResult", "ViewerRow", "conclude"]
 _CAP_SLACK = 1.02
 _CAP_SLACK_BYTES = 64 * 1024
 _MOST_TIMES = 100
+_FIRST = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +140,8 @@ class RunResult:
     wall_seconds: float
     cpu_seconds: float
     peak_memory_bytes: int
+    offload_first_ten: float | None = None
+    """Of the viewers who came first, by what they received: a young swarm's."""
     stall_times: list[float] = field(default_factory=list)
     """Seconds at which stalls began, the first hundred."""
     pauses: list[list[float]] = field(default_factory=list)
@@ -198,10 +201,18 @@ def conclude(scenario: Scenario, facts: RunFacts, described: Mapping[str, Any]) 
         wall_seconds=round(facts.wall_seconds, 2),
         cpu_seconds=round(facts.cpu_seconds, 2),
         peak_memory_bytes=facts.peak_memory_bytes,
+        offload_first_ten=_offload_of(sorted(rows, key=lambda row: row.number)[:_FIRST]),
         stall_times=sorted(round(at, 2) for row in rows for at in row.stalled_at)[:_MOST_TIMES],
         pauses=[[round(at, 2), round(lasted, 3)] for at, lasted in facts.pauses[:_MOST_TIMES]],
         notes=list(facts.notes),
     )
+
+
+def _offload_of(rows: Sequence[ViewerRow]) -> float | None:
+    """By what these viewers received; None if they played nothing."""
+    played = sum(row.played_bytes for row in rows)
+    from_operator = sum(row.bytes_from_origin + row.bytes_from_seed for row in rows)
+    return round(1 - from_operator / played, 4) if played else None
 
 
 def _percentile(values: Sequence[float], rank: float) -> float | None:

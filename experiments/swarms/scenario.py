@@ -201,11 +201,14 @@ class SwarmViewer:
         number: from 0, in the order of arrival.
         arrives_seconds: after the beginning of the run.
         link: how it is connected.
+        leaves_seconds: after its arrival, when it goes for good, wherever the film is; None: it
+            stays as long as its behaviour says.
     """
 
     number: int
     arrives_seconds: float
     link: Link
+    leaves_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +229,8 @@ class Scenario:
     """When they come."""
     behaviour: Behaviour = Behaviour.STREAMING
     """When they leave."""
+    leaving_share: float = 0.0
+    """Share of the viewers who leave sooner: at a moment left to chance, evenly over the film."""
     links: tuple[Link, ...] = field(default_factory=lambda: (Link(),))
     """Over what they are connected: one class, or a mix."""
     client: Client = Client.TOAST
@@ -283,6 +288,7 @@ class Scenario:
             raise ScenarioError(
                 f"buffer_fraction is {self.buffer_fraction}, and must be above 0 and at most 1"
             )
+        _share("leaving_share", self.leaving_share)
         _positive("request_queue_seconds", self.request_queue_seconds)
         for name in ("upload_slots", "connections"):
             _at_least(name, getattr(self, name), 1)
@@ -302,14 +308,23 @@ class Scenario:
         times = self.arrivals.times(self.viewers, rng)
         shares = np.array([link.share for link in self.links], dtype=np.float64)
         shares /= shares.sum()
+        leaving = self._leaving()
         dealt = np.zeros(len(self.links))
         crowd = []
         for number, time in enumerate(times):
             # The class that lags most behind its share of those who have come.
             chosen = int(np.argmax((number + 1) * shares - dealt))
             dealt[chosen] += 1
-            crowd.append(SwarmViewer(number, time, self.links[chosen]))
+            crowd.append(SwarmViewer(number, time, self.links[chosen], leaving.get(number)))
         return tuple(crowd)
+
+    def _leaving(self) -> dict[int, float]:
+        """Who leaves sooner, and how long after its arrival."""
+        rng = np.random.default_rng([self.random_seed, 0x1EAF])
+        count = round(self.leaving_share * self.viewers)
+        who = rng.permutation(self.viewers)[:count]
+        moments = rng.uniform(0.0, self.film.duration_seconds, count)
+        return dict(zip(who.tolist(), moments.tolist(), strict=True))
 
     @property
     def end_seconds(self) -> float:
@@ -339,6 +354,11 @@ def _check_policy(field_name: str, make: Any, name: str, options: Mapping[str, A
 def _positive(name: str, value: float) -> None:
     if not (math.isfinite(value) and value > 0):
         raise ScenarioError(f"{name} is {value}, and must be above 0")
+
+
+def _share(name: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise ScenarioError(f"{name} is {value}, and must be from 0 to 1")
 
 
 def _at_least(name: str, value: float, least: float) -> None:

@@ -12,7 +12,9 @@ from experiments.errors import ScenarioError
 RATE = 250_000.0
 
 
-def bound(arrivals, upload, behaviour="streaming", *, duration=60.0, download=None, **more):
+def bound(
+    arrivals, upload, behaviour="streaming", *, duration=60.0, download=None, stays=None, **more
+):
     """The bound of a film of 2 Mb/s; caps are in units of its bit rate."""
     viewers = tuple(
         ViewerPlan(
@@ -20,8 +22,9 @@ def bound(arrivals, upload, behaviour="streaming", *, duration=60.0, download=No
             upload_rate=upload * RATE,
             download_rate=None if download is None else download * RATE,
             behaviour=Behaviour(behaviour),
+            stays_seconds=stay,
         )
-        for arrival in arrivals
+        for arrival, stay in zip(arrivals, stays or [None] * len(arrivals), strict=True)
     )
     return offload_bound(
         FluidScenario(
@@ -109,6 +112,25 @@ def test_a_download_only_viewer_leaves_before_a_streaming_one():
     assert few <= 0.5 * 19 / 20 + 1e-9
 
 
+def test_who_leaves_sooner_counts_for_what_it_plays():
+    """The second plays half the film, and gets all of that but its first piece from the first."""
+    value = bound([0.0, 10.0], 1.0, pieces=100, stays=[None, 30.0])
+    assert value == pytest.approx(0.49 / 1.5)
+
+
+def test_who_leaves_sooner_gives_no_more():
+    """The second gets what the first has seen, but its own first piece; the rest the server has."""
+    value = bound([0.0, 10.0], 1.0, pieces=600, stays=[30.0, None])
+    assert value == pytest.approx((30 - 0.1) / 90)
+    assert bound([0.0, 10.0], 1.0, pieces=100, stays=[5.0, None]) == 0.0
+    assert bound([0.0, 10.0], 1.0, "seeding", pieces=600, stays=[30.0, None]) == value
+
+
+def test_who_stays_to_the_end_might_as_well_not_have_said_so():
+    arrivals = [7.5 * number for number in range(8)]
+    assert bound(arrivals, 0.7, stays=[60.0] * 8) == bound(arrivals, 0.7)
+
+
 def test_finer_pieces_agree_with_coarse_ones():
     arrivals = [7.5 * number for number in range(8)]
     coarse, fine = (bound(arrivals, 1.0, pieces=pieces) for pieces in (100, 400))
@@ -122,9 +144,13 @@ def test_finer_pieces_agree_with_coarse_ones():
     upload=st.floats(0, 3),
     behaviour=st.sampled_from([b.value for b in Behaviour]),
     download=st.none() | st.floats(0.1, 3),
+    stay=st.none() | st.floats(0, 60),
 )
-def test_no_bound_exceeds_what_is_there(arrivals, upload, behaviour, download):
+def test_no_bound_exceeds_what_is_there(arrivals, upload, behaviour, download, stay):
     """Not the uplinks, and not all copies but one; and more upload never lowers it."""
+    if stay is not None:  # all of them: the same film, only shorter, but for the seeding ones
+        value = bound(arrivals, upload, download=download, pieces=20, stays=[stay] * len(arrivals))
+        assert 0.0 <= value <= 1 - 1 / len(arrivals) + 1e-9
     value = bound(arrivals, upload, behaviour, download=download, pieces=20)
     stay = 60.0 if behaviour != "seeding" else max(arrivals) - min(arrivals) + 60.0
     assert 0.0 <= value <= 1 - 1 / len(arrivals) + 1e-9

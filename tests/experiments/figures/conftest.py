@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.figures.catalog import FIGURES
+from experiments.figures.catalog import KNOWN
 from experiments.figures.figure import make_cell
 from experiments.figures.results import CellResults, Results
 from experiments.figures.sweep import Task
@@ -25,7 +25,7 @@ def results_of():
                     cell.axes,
                     {seed: engine.run(cell.scenario.with_(random_seed=seed)) for seed in SEEDS},
                 )
-                for cell in FIGURES[name].cells("quick")
+                for cell in KNOWN[name].cells("quick")
             )
         return known[name]
 

@@ -11,7 +11,7 @@ from experiments.errors import LabError
 from experiments.real import worker
 from experiments.real.worker import Job, Worker
 from experiments.swarms.result import ViewerRow
-from experiments.swarms.scenario import Arrivals, Scenario
+from experiments.swarms.scenario import Arrivals, Film, Scenario
 from experiments.swarms.text import describe
 from toast.viewer import ViewerError
 
@@ -70,9 +70,9 @@ def clients(monkeypatch):
     return made
 
 
-def make(tmp_path, viewers):
+def make(tmp_path, viewers, scenario=SCENARIO):
     job = Job(
-        scenario=describe(SCENARIO),
+        scenario=describe(scenario),
         viewers=viewers,
         hosts=[f"127.0.0.{number + 1}" for number in viewers],
         source="http://127.0.0.1:1/titles/1",
@@ -109,6 +109,14 @@ async def test_viewers_come_watch_and_leave_a_row_and_no_file(tmp_path, clients)
     assert hosts == {"127.0.0.1", "127.0.0.3"}
     chance = [client.context.rng.random() for client in clients]
     assert chance[0] != chance[1]
+
+
+async def test_who_is_to_leave_sooner_goes_by_itself(tmp_path, clients):
+    scenario = SCENARIO.with_(leaving_share=1.0, film=Film(duration_seconds=0.5))
+    crew, heard = make(tmp_path, [0, 1, 2], scenario)
+    async with asyncio.timeout(20):
+        await crew.run()
+    assert heard()[-1]["played"] == len(clients) == 3
 
 
 async def test_a_pause_of_the_machine_is_told(tmp_path, clients):

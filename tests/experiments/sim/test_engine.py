@@ -116,6 +116,29 @@ def test_who_downloads_only_leaves_as_soon_as_it_has_everything_and_still_sees_t
     assert any(viewer.departed_at < viewer.ended_at for viewer in world.viewers)
 
 
+def test_who_leaves_sooner_plays_and_gives_no_more():
+    world, end = world_of(small(10, upload=2.0, leaving_share=0.5))
+    for viewer in world.viewers:
+        who, row = viewer.who, viewer.row(end)
+        assert row.stalls == 0
+        if who.leaves_seconds is None:
+            assert row.played_bytes == world.cut.geometry.film_bytes
+            continue
+        assert row.departed_at == who.arrives_seconds + who.leaves_seconds
+        seen = who.leaves_seconds / world.cut.timemap.duration * world.cut.geometry.film_bytes
+        assert row.played_bytes == pytest.approx(seen, abs=2 * 64 * 1024)
+    left = [viewer for viewer in world.viewers if viewer.who.leaves_seconds is not None]
+    assert len(left) == 5
+
+
+def test_when_some_leave_the_rest_still_sees_the_film():
+    whole, some = (run(small(12, leaving_share=share)) for share in (0.0, 0.4))
+    assert some.stalls == 0
+    assert some.peer_bytes < whole.peer_bytes
+    assert 0 < some.offload <= some.bound
+    assert some.bound < whole.bound
+
+
 def test_nobody_stalls_with_a_server_that_is_fast_enough():
     result = run(small(6, upload=0.0))
 

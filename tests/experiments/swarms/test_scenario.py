@@ -109,6 +109,20 @@ def test_classes_are_dealt_out_by_their_shares():
     assert {viewer.link.upload_bps for viewer in crowd[:4]} == {1e6, 4e6}
 
 
+def test_a_share_of_the_viewers_leaves_sooner():
+    scenario = Scenario(viewers=50, leaving_share=0.2)
+    moments = {viewer.number: viewer.leaves_seconds for viewer in scenario.crowd()}
+    leaving = {number: moment for number, moment in moments.items() if moment is not None}
+    assert len(leaving) == 10
+    assert all(0 <= moment <= scenario.film.duration_seconds for moment in leaving.values())
+    assert leaving != {
+        viewer.number: viewer.leaves_seconds
+        for viewer in scenario.with_(random_seed=2).crowd()
+        if viewer.leaves_seconds is not None
+    }
+    assert scenario.with_(leaving_share=0.0).crowd() == Scenario(viewers=50).crowd()
+
+
 def test_chance_is_the_seeds():
     poisson = Scenario(arrivals=Arrivals(kind=ArrivalKind.POISSON))
     assert poisson.crowd() == poisson.crowd()
