@@ -57,6 +57,11 @@ class Roster:
     def __len__(self) -> int:
         return len(self.heard)
 
+    @property
+    def tells(self) -> bool:
+        """Whether any of its members ever said where in the film it is."""
+        return self._began is not None
+
     def key_at(self, place: int) -> int:
         """Whose place it is."""
         width = self.width

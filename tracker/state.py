@@ -66,6 +66,7 @@ class Swarms:
         self._due: list[tuple[float, bytes]] = []
         self._shares = Shares(settings.max_peers_per_address)
         self._permitted: frozenset[bytes] | None = None
+        self._default_numwant, self._max_numwant = settings.default_numwant, settings.max_numwant
         self._expiry_seconds = settings.expiry_seconds
 
     @property
@@ -315,7 +316,8 @@ class Swarms:
         if roster.ids[place * 20 : place * 20 + 20] != peer_id:
             roster.ids[place * 20 : place * 20 + 20] = peer_id
             roster.counted[place] = False  # another client, which may complete once more
-        roster.set_began(place, math.nan if playhead is None else now - playhead)
+        if playhead is not None or roster.tells:
+            roster.set_began(place, math.nan if playhead is None else now - playhead)
         roster.heard[place] = now
         if self._shares.crowded and family < LOOPBACK:
             self._shares.seen(group_of(family, key), (info_hash, family, key))
@@ -477,8 +479,9 @@ class Swarms:
         return False
 
     def _wanted(self, numwant: int | None) -> int:
-        limits = self._settings
-        return limits.default_numwant if numwant is None else min(numwant, limits.max_numwant)
+        if numwant is None:
+            return self._default_numwant
+        return min(numwant, self._max_numwant)
 
 
 def _as_of(now: float, roster: Roster, place: int) -> Peer:

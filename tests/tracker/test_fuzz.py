@@ -146,6 +146,7 @@ def run_http(world, count):
     return good
 
 
+@pytest.mark.timeout(1200)
 def test_strangers_cannot_break_amplify_or_fill(full, figures):
     each = 500_000 if full else 4_000
     world = World(1)
