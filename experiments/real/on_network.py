@@ -16,6 +16,8 @@ from netem.topology_file import read_topology
 __all__ = ["engine_on"]
 
 _BASE_BYTES: Final = 768 << 20
+_PATIENCE_SECONDS: Final = 300.0
+"""A guest on a busy machine is slow, and not stuck."""
 _HOST_BYTES: Final = 96 << 20
 """A viewer's program; its film is in that memory, too."""
 
@@ -39,4 +41,5 @@ def engine_on(file: Path, backend: str | None, congestion_control: str | None) -
             sys.exit(run_in_guest(words, memory))
     except NetemError as error:
         raise LabError(f"network: {error}") from error
-    return RealEngine(emulation=Emulation(topology, choice, congestion_control))
+    emulation = Emulation(topology, choice, congestion_control)
+    return RealEngine(emulation=emulation, patience_seconds=_PATIENCE_SECONDS)
