@@ -62,7 +62,9 @@ async def check_effects(network: Network, *, full: bool) -> dict[str, float]:
         seen = await measure(network, f"{name}-1", f"{name}-2", **sizes)
         if full:
             assert seen.wrong() == [], (name, seen.wrong())
-        least = statistics.median(seen.expected.round_trips) - 2 * what.jitter_seconds - 0.001
+        # The median of ten pings may be far from that of all; below one in twenty it hardly comes.
+        low_end = statistics.quantiles(seen.expected.round_trips, n=20)[0]
+        least = low_end - 2 * what.jitter_seconds - 0.001
         assert seen.round_trip_seconds >= least, name
         stream, expected = seen.stream, seen.expected
         for hits, wanted, inflation in (
