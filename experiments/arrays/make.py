@@ -38,8 +38,6 @@ _DETAILS: Final = (
     "starved_streams",
     "refused",
     "response_p99_seconds",
-    "busy_share",
-    "hit_share",
 )
 """What is told of a cell besides what is plotted, where its runs have it."""
 

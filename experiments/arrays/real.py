@@ -159,8 +159,8 @@ async def _play(
         refused=0,
         lost=0,
         reads=len(responses),
-        busy_share=0.0,
-        hit_share=0.0,
+        busy_share=None,
+        hit_share=None,
         model_streams=scenario.model_streams,
     )
 

@@ -46,11 +46,12 @@ class ArrayResult:
     response_p99_seconds: float
     """The 99th percentile."""
 
-    busy_share: float
-    """Of the disks' time, from the beginning of the last stream on."""
+    busy_share: float | None
+    """Of the disks' time, from the beginning of the last stream on; None: not measured."""
 
-    hit_share: float
-    """Of the reads that streams wanted, those that were in memory or on their way already."""
+    hit_share: float | None
+    """Of the reads that streams wanted, those that were in memory or on their way already; None:
+    not measured."""
 
     model_streams: float
     """N of the closed form."""
@@ -67,8 +68,8 @@ def conclude(
     refused: int,
     lost: int,
     reads: int,
-    busy_share: float,
-    hit_share: float,
+    busy_share: float | None,
+    hit_share: float | None,
     model_streams: float,
 ) -> ArrayResult:
     """The figures of a run.
@@ -97,7 +98,7 @@ def conclude(
         reads=reads,
         response_mean_seconds=round(float(took.mean()), 5),
         response_p99_seconds=round(float(np.quantile(took, 0.99)), 5),
-        busy_share=round(busy_share, 4),
-        hit_share=round(hit_share, 4),
+        busy_share=None if busy_share is None else round(busy_share, 4),
+        hit_share=None if hit_share is None else round(hit_share, 4),
         model_streams=round(model_streams, 2),
     )
