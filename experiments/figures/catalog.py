@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from experiments.arrays.catalog import ARRAY_FIGURES
 from experiments.baselines.comparison import COMPARISON
 from experiments.errors import ScenarioError
 from experiments.figures.conditions import CONDITION_FIGURES
@@ -32,5 +33,8 @@ def find_figures(name: str) -> tuple[Figure, ...]:
     if name == "all":
         return tuple(FIGURES.values())
     if name not in KNOWN:
-        raise ScenarioError(f"there is no figure '{name}': choose {', '.join(KNOWN)} or all")
+        raise ScenarioError(
+            f"there is no figure '{name}': choose {', '.join(KNOWN)} or all;"
+            f" of disk arrays {', '.join(ARRAY_FIGURES)} or arrays"
+        )
     return (KNOWN[name],)

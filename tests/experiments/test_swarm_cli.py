@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from experiments import swarm_cli
 from experiments.cli import cli, main
 from experiments.errors import LabError
-from experiments.figures.catalog import FIGURES
+from experiments.figures.catalog import KNOWN
 from experiments.figures.engines import create_engine
 from tests.experiments.figures.fake import make_fake
 
@@ -103,7 +103,7 @@ def fail(monkeypatch, capsys, *arguments):
         (["swarm", "--scale", "quick", "--set", "name=fails"], 1, "tracker did not start"),
         (["swarm", "--scale", "quick", "--set", "name=cannot"], 2, "latency is nothing for this"),
         (["swarm", "--scale", "quick", "--out", "/proc/x"], 1, "/proc/x cannot be written"),
-        (["figure", "5.2"], 2, f"no figure '5.2': choose {', '.join(FIGURES)}, baselines or all"),
+        (["figure", "5.2"], 2, f"choose {', '.join(KNOWN)} or all; of disk arrays 3.2, "),
         (["figure", "5.3", "--scale", "huge"], 2, "'source', 'compressed', 'quick'"),
         (["figure", "5.3", "--set", "colour=red"], 2, "colour is no field"),
         (["figure", "5.3", "--seeds", "0"], 2, "range"),
