@@ -2,15 +2,14 @@
 
 import asyncio
 import json
-import shutil
 import sys
-from pathlib import Path
 
 import pytest
 
 from experiments.processes import program
+from tests.lab.guests import guests, needs_uml
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(400), needs_uml]
 
 NETWORK = """
 name = "the source's machines"
@@ -38,24 +37,6 @@ spacing_seconds = {spacing}
 [[links]]
 upload_bps = 1e6
 """
-
-
-@pytest.fixture(autouse=True)
-def _uml():
-    if shutil.which("linux.uml") is None:
-        pytest.skip("no linux.uml here (Debian package user-mode-linux)")
-
-
-def guests():
-    found = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                if (entry / "comm").read_text().startswith("linux.uml"):
-                    found.add(int(entry.name))
-            except OSError:
-                continue
-    return found
 
 
 async def test_a_swarm_watches_a_film_whole_over_netem(full, figures, tmp_path):

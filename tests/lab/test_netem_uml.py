@@ -2,10 +2,8 @@
 
 import asyncio
 import os
-import shutil
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -15,27 +13,9 @@ from netem.guest.guest import Guest
 from netem.network import Network
 from netem.topology import Host, LatencyClass, Topology
 from tests.conformance.check_network import TOWN, check_effects, check_programs
+from tests.lab.guests import guests, needs_uml
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(300)]
-
-
-@pytest.fixture(autouse=True)
-def _uml():
-    if shutil.which("linux.uml") is None:
-        pytest.skip("no linux.uml here (Debian package user-mode-linux)")
-
-
-def guests():
-    """Processes of guests on this machine."""
-    found = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                if (entry / "comm").read_text().startswith("linux.uml"):
-                    found.add(int(entry.name))
-            except OSError:
-                continue
-    return found
+pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(300), needs_uml]
 
 
 async def until_as_before(before):
