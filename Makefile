@@ -22,13 +22,13 @@ lint: $(READY) ## style and the laws of the house
 types: $(READY) ## static types, strict
 	$(BIN)/mypy
 
-# Most tests wait more than they compute, so more of them run at once than there are cores. Those that
-# start whole swarms or foreign programs have the machine to themselves. What fails is tried once
-# more, since a machine may be busy with others: the report lists it as rerun.
+# Most tests wait more than they compute, so more of them run at once than there are cores; of those
+# that start whole swarms or foreign programs, only two. What fails is tried again, since a machine
+# may be busy with others: the report lists it as rerun.
 unit: $(READY) ## the tests alone (ARGS="-k picker" picks some, and runs them one by one, once)
 ifeq ($(strip $(ARGS)),)
 	$(BIN)/pytest -n 3 --dist loadfile --reruns 1 -raR -m "not lab and not interop"
-	$(BIN)/pytest --reruns 1 -raR -m "lab or interop"
+	$(BIN)/pytest -n 2 --dist loadfile --reruns 2 -raR -m "lab or interop"
 else
 	$(BIN)/pytest $(ARGS)
 endif
