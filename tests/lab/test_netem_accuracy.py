@@ -47,7 +47,7 @@ async def test_under_load_it_is_what_it_says(backend, full, figures):
     if (missing := how.missing()) is not None:
         pytest.skip(missing)
     if backend == "uml" and not full:
-        return  # the kit of tests/lab/test_netem_uml.py boots one, and that takes its time
+        pytest.skip("only with --full: tests/lab/test_netem_uml.py boots a guest already")
     topology = a_town(3 if full else 1)
     many = 1500 if full else 50
     wrong = []
