@@ -244,12 +244,17 @@ class TimeMap:
     @cached_property
     def _until(self) -> NDArray[np.float64]:
         """Film time from which each cell is no longer needed, float64[cells]."""
-        until = np.full(self.due.size, np.nextafter(self.duration, np.inf))
-        waiting: list[int] = []  # cells, of falling due time, for which no later one came yet
-        for cell, due in enumerate(self.due.tolist()):
-            while waiting and self.due[waiting[-1]] < due:
-                until[waiting.pop()] = due
-            waiting.append(cell)
+        due = self.due
+        end = due.size
+        # For each cell the next one that is due later: leap over those that are not. What a cell
+        # leaps over is due no later than itself, so it may leap as far as the one it stands on.
+        following = np.arange(1, end + 1)
+        padded = np.append(due, np.inf)
+        left = np.arange(end)
+        while (left := left[padded[following[left]] <= due[left]]).size:
+            following[left] = following[following[left]]
+        until = padded[following]
+        until[following == end] = np.nextafter(self.duration, np.inf)
         return until
 
     def _bounds(self, geometry: Geometry) -> NDArray[np.int64]:

@@ -17,6 +17,7 @@ from toast.swarm.errors import MetainfoError
 
 __all__ = ["MAX_METAINFO_BYTES", "BlockHashes", "Metainfo", "file_url", "parse_metainfo"]
 
+_SHA1_BYTES = 20
 _DIGEST_BYTES = 32  # SHA-256
 
 MAX_METAINFO_BYTES = 16 * 1024 * 1024
@@ -146,7 +147,7 @@ def parse_metainfo(data: bytes, *, film: str | None = None) -> Metainfo:
         name=name,
         geometry=geometry,
         info_hash=info.info_hashes().v1.to_bytes(),
-        piece_hashes=tuple(info.hash_for_piece(piece) for piece in range(geometry.pieces)),
+        piece_hashes=_piece_hashes(top[b"info"][b"pieces"]),
         origins=tuple(
             _content_url(url, name, contents)
             for url in _strings(top.get(b"url-list"))
@@ -160,6 +161,11 @@ def parse_metainfo(data: bytes, *, film: str | None = None) -> Metainfo:
         torrent=data,
         contents=contents,
     )
+
+
+def _piece_hashes(joined: bytes) -> tuple[bytes, ...]:
+    # libtorrent has checked that there is one for each piece; asked for each, it takes its time.
+    return tuple(joined[at : at + _SHA1_BYTES] for at in range(0, len(joined), _SHA1_BYTES))
 
 
 def file_url(origin: str, contents: Contents, file: TorrentFile) -> str:

@@ -60,11 +60,11 @@ class Attendance:
         self._changed()
         return reader
 
-    def waits(self, reader: Reader) -> None:
-        """A player wants more than is there."""
+    def waits(self, reader: Reader, tell: Callable[[], None] | None = None) -> None:
+        """A player wants more than is there; `tell` is called for that in place of `changed`."""
         if not reader.waiting:
             reader.waiting = True
-            self._changed()
+            (tell or self._changed)()
 
     def taken(self, now: float, reader: Reader, offset: int) -> None:
         """A player has taken the film up to a byte."""

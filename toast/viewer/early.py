@@ -6,7 +6,7 @@ in BEP 52): so a block can be shown as soon as it is here. No I/O.
 """
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,6 +108,11 @@ class EarlyBlocks:
         """bool[blocks], what came of a piece, checked or not; None if nothing."""
         part = self._parts.get(piece)
         return None if part is None else part.received.copy()
+
+    def received_of(self, piece: int, blocks: Iterable[int]) -> list[int]:
+        """Which of these blocks came, checked or not."""
+        part = self._parts.get(piece)
+        return [] if part is None else [block for block in blocks if part.received[block]]
 
     def verified(self) -> dict[int, NDArray[np.bool_]]:
         """bool[blocks] for each piece of which blocks can be read."""

@@ -16,7 +16,8 @@ from toast.viewer.errors import ViewerError
 
 __all__ = ["Source", "fetch_metainfo", "resolve_source"]
 
-_TIMEOUT = aiohttp.ClientTimeout(total=20.0, connect=3.0)
+# A lost SYN is sent again after 1, 3 and 7 s, and whoever pressed play would rather wait for that.
+_TIMEOUT = aiohttp.ClientTimeout(total=20.0, connect=12.0)
 _METADATA_SECONDS = 30.0
 
 

@@ -55,7 +55,7 @@ class Supply:
         accounts: where the bytes are counted.
         clock: monotonic seconds.
         stuck_seconds: a piece injected and neither verified nor refused by then is opened again.
-        changed: called when a fetch has failed.
+        changed: called when a fetch has failed, and when all is here that a picture waited for.
         hashes: the client of the file of block hashes, or None: then nothing can be read of a
             piece before it is complete.
         readable: called with a piece of which more can be read now.
@@ -107,6 +107,11 @@ class Supply:
     def last_error(self) -> str | None:
         """Why the last fetch failed, if it did."""
         return None if self._origin is None else self._origin.last_error
+
+    @property
+    def is_hurrying(self) -> bool:
+        """Whether what a picture waits for is on its way."""
+        return self._turn is not None and not self._turn.is_over
 
     def estimate(self) -> OriginEstimate:
         """How long the next fetch will take; down if there is no server."""
@@ -295,7 +300,12 @@ class Supply:
         self._requests[task] = pieces
         task.add_done_callback(self._requests.pop)
         if turn is not None:
-            task.add_done_callback(lambda _: turn.ended())
+            task.add_done_callback(lambda _: self._end_of_turn(turn))
+
+    def _end_of_turn(self, turn: Turn) -> None:
+        turn.ended()
+        if turn.is_over:
+            self._changed()
 
     async def _fetch(
         self,
@@ -343,9 +353,7 @@ class Supply:
             if fetch is None:
                 continue
             blocks = range((begin - base) // BLOCK_BYTES, -(-(end - base) // BLOCK_BYTES))
-            received = self.early.received(piece)
-            if received is not None:
-                fetch.left.difference_update(block for block in blocks if received[block])
+            fetch.left.difference_update(self.early.received_of(piece, blocks))
             if not fetch.left:
                 del self._fetches[piece]
                 self._inject(fetch.order, swarm)  # that it is verified will be told

@@ -31,6 +31,11 @@ class Turn:
             self._nearly.set()
 
     @property
+    def is_over(self) -> bool:
+        """Whether none of the requests is under way."""
+        return self._requests <= 0
+
+    @property
     def is_nearly_over(self) -> bool:
         """Whether others may ask."""
         return self._nearly.is_set()

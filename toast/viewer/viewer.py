@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from toast.common.errors import ToastError
 from toast.common.timemap import TimeMap
-from toast.common.waiting import run_apart, wait_event
+from toast.common.waiting import run_apart
 from toast.media import MediaInfo, probe
 from toast.origin import OriginClient
 from toast.policy.audience import Audience, AudienceSettings, Reader
@@ -38,6 +38,7 @@ from toast.viewer.settings import Behaviour, ViewerSettings
 from toast.viewer.sources import PieceSource
 from toast.viewer.supply import Supply
 from toast.viewer.uplinks import Lookout
+from toast.viewer.wakes import Wakes
 
 __all__ = ["Viewer"]
 
@@ -97,18 +98,18 @@ class Viewer:
         self._file = self._keeping.file
         self.wanted = self._keeping.wanted
         self.sources: NDArray[np.uint8] = np.zeros(self._geometry.pieces, dtype=np.uint8)
-        self._wake = asyncio.Event()
+        self._wakes = Wakes()
         self._supply = Supply(
             metainfo,
             origin,
             self.accounts,
             clock=clock,
             stuck_seconds=settings.stuck_seconds,
-            changed=self._wake.set,
+            changed=self._wakes.now,
             hashes=hashes,
             readable=self._more_readable,
         )
-        self.reading = Reading(self._geometry, self._file, self._supply, self._wake.set)
+        self.reading = Reading(self._geometry, self._file, self._supply, self._wakes.now)
         self._stop = asyncio.Event()
         self._swarm: FilmSwarm | None = None
         self._joining: asyncio.Task[None] | None = None
@@ -173,7 +174,7 @@ class Viewer:
             self.playhead,
             Audience(timemap, self._geometry, audience),
             self.settings.pace,
-            self._wake.set,
+            self._wakes.now,
         )
         self.attendance.audience.sought(self.playhead.position)
         self._policy = ViewingPolicy(
@@ -187,7 +188,7 @@ class Viewer:
             budget=self._budget,
             wanted=self.wanted,
         )
-        self._wake.set()
+        self._wakes.now()
 
     async def run(self) -> None:
         """Watch until the behaviour's end, or until `stop` is called; then leave the swarm.
@@ -220,7 +221,7 @@ class Viewer:
     def stop(self) -> None:
         """End the viewing; `run` returns soon after."""
         self._stop.set()
-        self._wake.set()
+        self._wakes.now()
 
     def _end(self) -> None:
         """Let go of everyone who waits for something of this viewing."""
@@ -252,7 +253,7 @@ class Viewer:
             wait = self._step()
             if self._finished():
                 return
-            await wait_event(self._wake, wait)
+            await self._wakes.wait(wait, is_hurrying=self._supply.is_hurrying)
 
     def _finished(self) -> bool:
         if self._stop.is_set() or self._failure is not None:
@@ -271,8 +272,7 @@ class Viewer:
 
     def _step(self) -> float:
         """Decide once. Returns how many seconds may pass until the next time, unless woken."""
-        now = self._clock()
-        self._tick(now)
+        self._tick(now := self._clock())
         assert self.playhead is not None
         assert self.attendance is not None
         wait = min(self.attendance.follow(now), self.playhead.next_event(now, self.have))
@@ -347,20 +347,20 @@ class Viewer:
             self._file.remember(piece, data)
         self.accounts.piece_done(piece, self._geometry)
         self.reading.arrived(piece)
-        self._wake.set()
+        self._wakes.soon()
 
     def _more_readable(self, piece: int) -> None:
         """Some of a piece is there: while the film runs that leaves nothing to decide."""
         self.reading.arrived(piece)
-        runs = self.playhead is not None and self.playhead.state is State.PLAYING
-        if not runs or self._tick(self._clock()) is not State.PLAYING:
-            self._wake.set()
+        runs = self.playhead and self.playhead.state is State.PLAYING
+        if not (runs and self._tick(self._clock()) is State.PLAYING):
+            self._wakes.soon()
 
     def piece_failed(self, piece: int) -> None:
         """Some peer lied about a block: all of the piece is fetched anew."""
         self._supply.piece_failed(piece)
         self.accounts.piece_lost(piece)
-        self._wake.set()
+        self._wakes.now()
 
     def block_requested(self, block: Block) -> None:
         """Count how well requests follow the plan."""
@@ -377,14 +377,14 @@ class Viewer:
     def neighbours_changed(self) -> None:
         """Someone came or went."""
         self._neighbourhood.wake()
-        self._wake.set()
+        self._wakes.now()
 
     def storage_failed(self, reason: str) -> None:
         """The film cannot be stored: end with a sentence rather than spin."""
         self._failure = ViewerError(
             f"the film cannot be stored in {self.settings.folder}: {reason}; free some space there"
         )
-        self._wake.set()
+        self._wakes.now()
 
     def open_reader(self, offset: int) -> Reader | None:
         """A player begins to read somewhere; None while the film's times are not known."""
@@ -396,7 +396,8 @@ class Viewer:
     def reader_waits(self, reader: Reader) -> None:
         """A player wants more than is there."""
         if self.attendance is not None:
-            self.attendance.waits(reader)
+            comes = self._supply.closed[self._geometry.piece_of(reader.offset)]
+            self.attendance.waits(reader, self._wakes.soon if comes else None)
 
     def reader_left(self, reader: Reader | None) -> None:
         """A player has left, or reads on elsewhere."""

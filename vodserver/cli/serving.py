@@ -13,8 +13,8 @@ import click
 
 from toast.common.cli import RATE, SECONDS, print_json
 from toast.common.errors import UsageError
+from toast.common.eventloop import new_loop
 from vodserver.cli.group import cli, json_option, store_option
-from vodserver.eventloop import new_loop
 from vodserver.http.access_log import FORMATS
 from vodserver.http.links import read_secrets, sign_path
 from vodserver.interpreter import settle_interpreter

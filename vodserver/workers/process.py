@@ -16,8 +16,8 @@ import sys
 from typing import Any, Final
 
 from toast.common.errors import ToastError, UsageError
+from toast.common.eventloop import new_loop
 from vodserver.errors import ChannelError
-from vodserver.eventloop import new_loop
 from vodserver.http import HttpServer
 from vodserver.interpreter import settle_interpreter
 from vodserver.store.dispatched import Dispatched

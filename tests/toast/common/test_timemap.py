@@ -173,6 +173,21 @@ class TestUntilOfPieces:
 
         assert timemap.until_of_pieces(Geometry(end, KIB16))[-1] == np.inf
 
+    @given(time_maps())
+    def test_each_cell_is_needed_until_the_next_one_that_is_due_later(self, timemap):
+        """By the definition, cell by cell: nothing of the index is among them here."""
+        plain = replace(timemap, index=())
+        due = plain.due.tolist()
+        expected = [
+            next((later for later in due[cell:] if later > mine), None)
+            for cell, mine in enumerate(due)
+        ]
+
+        until = plain.until_of_pieces(Geometry(plain.film_bytes, KIB16)).tolist()
+
+        end = np.nextafter(plain.duration, np.inf)
+        assert until == [end if each is None else each for each in expected]
+
     @given(time_maps(), st.integers(1, 9))
     def test_need_ends_after_it_begins(self, timemap, blocks):
         geometry = Geometry(timemap.film_bytes, blocks * KIB16)

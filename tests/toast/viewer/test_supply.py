@@ -44,6 +44,7 @@ class Bench:
     def __init__(self, http, server):
         loop = asyncio.get_running_loop()
         self.changed = asyncio.Event()
+        self.looks = 0
         self.accounts = Accounts()
         self.swarm = FakeSwarm(self.changed.set)
         self.now = 0.0
@@ -64,22 +65,26 @@ class Bench:
             self.accounts,
             clock=lambda: self.now,
             stuck_seconds=3.0,
-            changed=self.changed.set,
+            changed=self.look_again,
             hashes=hashes,
             readable=self.more_is_readable,
         )
+
+    def look_again(self):
+        self.looks += 1
+        self.changed.set()
 
     def more_is_readable(self, piece):
         self.readable.append(piece)
         self.changed.set()
 
-    def step(self, have="", *, waiting=None):
+    def step(self, have="", *, waiting=None, first_blocks=None):
         """Let it order: all four pieces are due, nobody has them."""
         view = make_view("0000", have)
         view = replace(view, slack=np.zeros(4), closed=self.supply.closed.copy())
         blocks = self.supply.missing_blocks(self.swarm.blocks)
         geometry, origin = METAINFO.geometry, self.supply.estimate()
-        terms = Terms(waiting=waiting)
+        terms = Terms(waiting=waiting, first_blocks=first_blocks)
         self.supply.fetch(due_orders(view, blocks, geometry, origin, NOW, terms), self.swarm)
         return self.supply.retry_in
 
@@ -123,6 +128,15 @@ async def test_whole_pieces_are_fetched_injected_and_paid_for(bench, server):
     assert list(bench.accounts.origin_payload) == ["startup"]
     assert bench.accounts.from_origin > len(FILM)
     assert bench.supply.closed.all()  # until the swarm has verified them
+
+
+async def test_it_hurries_until_all_is_here_that_a_picture_waits_for(bench, server):
+    assert not bench.supply.is_hurrying
+    bench.step(waiting=Reason.STARTUP, first_blocks=lambda _: np.ones(4, dtype=np.bool_))
+    assert bench.supply.is_hurrying
+    await bench.settled()
+    assert not bench.supply.is_hurrying
+    assert bench.looks == 1, "then it is time to look again"
 
 
 async def test_only_missing_blocks_are_fetched_and_filler_stands_for_the_rest(bench, server):
