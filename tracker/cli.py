@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import signal
-import sys
+from contextlib import AbstractAsyncContextManager
 from dataclasses import fields
 from pathlib import Path
 from typing import NoReturn
@@ -11,11 +11,12 @@ from typing import NoReturn
 import click
 
 from toast.common.cli import SECONDS, print_json, run_cli
+from toast.common.eventloop import new_loop
 from toast.common.units import format_bytes
-from tracker.errors import TrackerError
-from tracker.passkeys import Passkeys
 from tracker.server import TrackerServer, serve_tracker
 from tracker.settings import TrackerSettings
+from tracker.team import Team, serve_team
+from tracker.upkeep import read_secret
 
 __all__ = ["main"]
 
@@ -70,6 +71,29 @@ def _tracker() -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="File that keeps the swarms over restarts.",
 )
+@click.option(
+    "--store",
+    metavar="URL",
+    help="Redis or Valkey that other trackers of the same films use, too: redis://HOST:6379/0.",
+)
+@click.option(
+    "--websocket",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Relay between browsers (WebTorrent) on this port, too; 0 takes any free one.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Processes that answer on the port, each on a core of its own.",
+)
+@click.option(
+    "--log",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to which a line is added for each announce and each refusal.",
+)
 @click.option("--passkeys", "secret", type=_SECRET, help="Answer signed announce URLs alone.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON line when it listens.")
 def serve(
@@ -80,6 +104,10 @@ def serve(
     films: Path | None,
     snapshot: Path | None,
     secret: Path | None,
+    store: str | None,
+    websocket: int | None,
+    log: Path | None,
+    workers: int,
     udp: bool,
     as_json: bool,
 ) -> None:
@@ -99,16 +127,28 @@ def serve(
         interval_seconds=interval_seconds,
         min_interval_seconds=shortest,
     )
-    with asyncio.Runner(loop_factory=_new_loop) as runner:
-        runner.run(
-            _serve_until_signal(
-                settings,
-                films=films,
-                snapshot=snapshot,
-                passkeys=None if secret is None else _read_secret(secret),
-                as_json=as_json,
-            )
+    serving: AbstractAsyncContextManager[TrackerServer | Team]
+    if workers == 1:
+        serving = serve_tracker(
+            settings,
+            secrets.randbits(64),
+            films=films,
+            snapshot=snapshot,
+            passkeys=None if secret is None else read_secret(secret),
+            store=store,
+            websocket=websocket,
+            log=log,
         )
+    else:
+        if websocket is not None:
+            raise click.UsageError("--websocket needs --workers 1: a relay is one process")
+        if secret is not None:
+            read_secret(secret)  # each worker does: but an error is told once
+        serving = serve_team(
+            settings, workers, films=films, snapshot=snapshot, secret=secret, store=store, log=log
+        )
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(_serve_until_signal(serving, as_json=as_json))
 
 
 @_tracker.command()
@@ -125,7 +165,7 @@ def passkey(names: tuple[str, ...], secret: Path, url: str | None, *, as_json: b
     Example:
       toast-tracker passkey alice bob --secret secret --url http://vod.example.net:6969/announce
     """
-    passkeys = _read_secret(secret)
+    passkeys = read_secret(secret)
     for name in names:
         key = passkeys.give(name)
         whole = None if url is None else f"{url}{'&' if '?' in url else '?'}passkey={key}"
@@ -135,37 +175,13 @@ def passkey(names: tuple[str, ...], secret: Path, url: str | None, *, as_json: b
             click.echo(whole or key)
 
 
-def _read_secret(file: Path) -> Passkeys:
-    try:
-        return Passkeys(file.read_bytes())
-    except OSError as error:
-        raise TrackerError(f"the secret {file} cannot be read: {error.strerror}") from error
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    """uvloop, with which HTTP is answered in about half the time."""
-    if sys.platform == "win32":
-        return asyncio.new_event_loop()
-    import uvloop  # noqa: PLC0415 - there is none for every platform
-
-    return uvloop.new_event_loop()
-
-
 async def _serve_until_signal(
-    settings: TrackerSettings,
-    *,
-    films: Path | None,
-    snapshot: Path | None,
-    passkeys: Passkeys | None,
-    as_json: bool,
+    serving: AbstractAsyncContextManager[TrackerServer | Team], *, as_json: bool
 ) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    serving = serve_tracker(
-        settings, secrets.randbits(64), films=films, snapshot=snapshot, passkeys=passkeys
-    )
     async with serving as server:
         if as_json:
             print_json(
@@ -174,19 +190,24 @@ async def _serve_until_signal(
                     "url": server.url,
                     "announce_url": server.announce_url,
                     "udp_announce_url": server.udp_announce_url,
+                    "websocket_announce_url": server.websocket_url,
                 }
             )
         else:
-            urls = " or ".join(filter(None, (server.announce_url, server.udp_announce_url)))
+            urls = " or ".join(
+                filter(None, (server.announce_url, server.udp_announce_url, server.websocket_url))
+            )
             click.echo(f"listening; announce URL: {urls}  (Ctrl-C stops)")
         await stop.wait()
         if not as_json:  # a program has read its one line, and may have closed the pipe since
-            _say_goodbye(server)
+            click.echo(_goodbye(server))
 
 
-def _say_goodbye(server: TrackerServer) -> None:
+def _goodbye(server: TrackerServer | Team) -> str:
+    if isinstance(server, Team):
+        return "stopped"
     numbers = server.statistics()
-    click.echo(
+    return (
         f"stopped after {numbers['announces']} announces and {numbers['scrapes']} scrapes, "
         f"{format_bytes(numbers['bytes_sent'])} sent"
     )

@@ -22,6 +22,8 @@ class Counters:
         udp_unsent: UDP answers that the system did not take.
         udp_bytes_received: bytes of datagrams.
         udp_bytes_sent: bytes of datagrams.
+        browser_messages: messages of browsers, good and bad.
+        browser_bytes_sent: bytes sent to browsers.
     """
 
     announces: int = 0
@@ -36,3 +38,5 @@ class Counters:
     udp_unsent: int = 0
     udp_bytes_received: int = 0
     udp_bytes_sent: int = 0
+    browser_messages: int = 0
+    browser_bytes_sent: int = 0

@@ -10,6 +10,7 @@ from tracker import codec, pages
 from tracker.errors import HttpError, RequestError
 from tracker.http_codec import encode_response, parse_request
 from tracker.service import Service
+from tracker.swarm import family_of, key_of
 
 __all__ = ["HttpAnswers"]
 
@@ -87,6 +88,9 @@ class HttpAnswers:
             return _PLAIN, make_body(query, address, self._clock())
         except RequestError as error:
             self._service.counters.failures += 1
+            if (log := self._service.log) is not None:
+                family, key = family_of(address), key_of(address, 0)
+                log.add((self._clock(), family, key, "http", str(error), None, False))
             return _PLAIN, codec.encode_failure(str(error), error.retry)
         except Exception:  # noqa: BLE001  (a defect of ours: its traceback is for the operator)
             _LOG.exception("an answer failed")

@@ -6,7 +6,9 @@ from typing import Final
 
 __all__ = ["GAUGES", "for_people", "for_prometheus"]
 
-GAUGES: Final = frozenset({"connections_open", "torrents", "peers", "uptime_seconds"})
+GAUGES: Final = frozenset(
+    {"connections_open", "torrents", "peers", "uptime_seconds", "siblings", "store_up", "browsers"}
+)
 """Which of the statistics may fall; all others count since the start."""
 
 

@@ -1,13 +1,15 @@
 """Uniform samples from a swarm's rosters. Pure: chance comes in as an argument."""
 
+import math
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
 import numpy as np
 
+from tracker.messages import Peer
 from tracker.roster import Roster
 
-__all__ = ["Sampler", "Seat", "pack"]
+__all__ = ["Sampler", "Seat", "pack", "peer_at"]
 
 Seat: TypeAlias = tuple[Roster, int]
 """A member: its roster and its place there."""
@@ -113,3 +115,16 @@ class Sampler:
 def pack(seats: Iterable[Seat], width: int) -> bytes:
     """Those members whose endpoints have this width, as they go over the wire."""
     return b"".join(roster.window(place, 1) for roster, place in seats if roster.width == width)
+
+
+def peer_at(now: float, roster: Roster, place: int) -> Peer:
+    """The member at a place, as of now."""
+    endpoint, began = roster.window(place, 1), roster.began_at(place)
+    return Peer(
+        peer_id=roster.id_at(place),
+        address=bytes(endpoint[:-2]),
+        port=int.from_bytes(endpoint[-2:], "big"),
+        complete=roster.complete,
+        # It has been playing on since it announced.
+        playhead=None if math.isnan(began) else now - began,
+    )

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import dataclasses
 import secrets
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,22 +11,31 @@ from typing import Final
 
 import numpy as np
 
+from tracker.access_log import AccessLog
 from tracker.connection_ids import SECRET_BYTES, ConnectionIds
 from tracker.connections import ConnectionGate
-from tracker.errors import TrackerError
+from tracker.ending import end_tasks
 from tracker.http import HttpAnswers
+from tracker.log_writer import keep_log
+from tracker.pages import GAUGES
 from tracker.passkeys import Passkeys
 from tracker.permitted import read_permitted
+from tracker.ports import Ports, bind_ports
 from tracker.service import Service
 from tracker.settings import TrackerSettings
+from tracker.sharing import Sharing
+from tracker.siblings import SiblingPlace
 from tracker.udp import UdpFrontEnd
 from tracker.udp_answers import UdpAnswers
 from tracker.upkeep import keep_permitted, keep_snapshot, read_snapshot, write_snapshot
+from tracker.websocket import serve_browsers
 
 __all__ = ["TrackerServer", "serve_tracker"]
 
-_TRIES: Final = 20
 _BACKLOG: Final = 512
+_MOST_LINES: Final = 500_000
+"""Of the log, between two writes: more than can be answered in that time."""
+_KNOWN_TO_ALL: Final = GAUGES - {"connections_open"}
 
 
 class TrackerServer:
@@ -38,6 +46,8 @@ class TrackerServer:
         service: who answers.
         answers: the routes.
         gate: its TCP connections.
+        websocket_url: the announce URL of browsers; None: it does not serve them.
+        sharing: its way to other trackers; None: there are none.
     """
 
     def __init__(self, settings: TrackerSettings, rng: np.random.Generator) -> None:
@@ -48,6 +58,8 @@ class TrackerServer:
         self.service = Service(settings, rng, self._started)
         self.answers = HttpAnswers(self.service, self._loop.time, self.statistics)
         self.gate = ConnectionGate(settings, self.answers.respond)
+        self.sharing: Sharing | None = None
+        self.websocket_url: str | None = None
 
     @property
     def announce_url(self) -> str:
@@ -60,20 +72,38 @@ class TrackerServer:
         return f"udp{self.announce_url[4:]}" if self._settings.udp else None
 
     def statistics(self) -> dict[str, float]:
-        """What `/status` shows: counters since the start, and what is remembered now."""
+        """What `/status` shows: counters since the start, and what is remembered now.
+
+        Where several processes answer on one port, it is of all of them together.
+        """
+        found = self.own_statistics()
+        if self.sharing is not None:
+            for others in self.sharing.counts_of_others():
+                for name in found.keys() - _KNOWN_TO_ALL:
+                    found[name] += others.get(name, 0.0)
+            found |= self.sharing.statistics()
+        return found
+
+    def own_statistics(self) -> dict[str, float]:
+        """The same of this process alone."""
         now = self._loop.time()
         swarms = self.service.swarms
         swarms.expire(now)
         counters = dataclasses.asdict(self.service.counters)
         return {
             **counters,
-            "bytes_sent": self.gate.bytes_sent + self.service.counters.udp_bytes_sent,
+            "browser_offers": self.service.relay.offers,
+            "browser_answers": self.service.relay.answers,
+            "bytes_sent": self.gate.bytes_sent
+            + self.service.counters.udp_bytes_sent
+            + self.service.counters.browser_bytes_sent,
             "connections_accepted": self.gate.accepted,
             "connections_refused": self.gate.refused,
             "connections_timed_out": self.gate.timed_out,
             "connections_open": self.gate.open,
             "torrents": swarms.torrents,
             "peers": swarms.peers,
+            "browsers": self.service.relay.peers,
             "uptime_seconds": round(now - self._started, 3),
         }
 
@@ -86,6 +116,11 @@ async def serve_tracker(
     films: Path | None = None,
     snapshot: Path | None = None,
     passkeys: Passkeys | None = None,
+    store: str | None = None,
+    place: SiblingPlace | None = None,
+    ports: Ports | None = None,
+    websocket: int | None = None,
+    log: Path | None = None,
 ) -> AsyncIterator[TrackerServer]:
     """Listen until the block is left.
 
@@ -95,43 +130,49 @@ async def serve_tracker(
         films: list of the films that are served (`tracker.permitted`); None: any.
         snapshot: where the memory is kept over restarts; None: nowhere.
         passkeys: who is answered; None: anyone.
+        store: URL of a store that other trackers of the same films use, too (`tracker.store`).
+        place: which of several processes on one port this is; None: the only one.
+        ports: where to listen, if that is bound already.
+        log: file for a line of each request (`tracker.access_log`); None: nowhere.
+        websocket: port for browsers (`tracker.relay`), 0: any free one; None: nowhere.
 
     Raises:
-        TrackerError: the address cannot be listened on, or the list cannot be read.
+        TrackerError: the address cannot be listened on, the list cannot be read, or the store
+            cannot be used.
     """
     server = TrackerServer(settings, np.random.default_rng(seed))
     server.service.passkeys = passkeys
     swarms = server.service.swarms
-    ids = ConnectionIds(secrets.token_bytes(SECRET_BYTES))
+    ids = ConnectionIds(secrets.token_bytes(SECRET_BYTES) if place is None else place.secret)
+    writes = snapshot is not None and (place is None or place.number == 0)  # all know the same
     if films is not None:
-        swarms.permit(read_permitted(films))
+        server.service.permit(read_permitted(films))
     if snapshot is not None:
         read_snapshot(swarms, snapshot)
-    with contextlib.ExitStack() as stack:
-        streams, datagrams = await _bind(settings, stack)
+    async with contextlib.AsyncExitStack() as stack:
+        ports = ports or await bind_ports(settings)
+        stack.callback(ports.close)
+        if store is not None or place is not None:
+            server.sharing = Sharing(server.service, server.own_statistics)
+            stack.push_async_callback(server.sharing.close)
+            await server.sharing.start(place, store)
+        if websocket is not None:
+            server.websocket_url = await stack.enter_async_context(
+                serve_browsers(server.service, server.gate, settings.host, websocket)
+            )
         loop = asyncio.get_running_loop()
-        for sock in datagrams:
+        for sock in ports.datagrams:
             front = UdpFrontEnd(sock, UdpAnswers(server.service, ids), server.service.counters)
             stack.callback(front.close)
         listeners = [
-            await loop.create_server(server.gate, sock=sock, backlog=_BACKLOG) for sock in streams
+            await loop.create_server(server.gate, sock=sock, backlog=_BACKLOG)
+            for sock in ports.streams
         ]
         server.url = _url(listeners[0])
-        chores = [
-            asyncio.create_task(chore)
-            for chore in (
-                *([keep_permitted(swarms, films)] if films else ()),
-                *([keep_snapshot(swarms, snapshot, settings.snapshot_seconds)] if snapshot else ()),
-            )
-        ]
         try:
-            yield server
+            async with _chores(server.service, films, snapshot if writes else None, log):
+                yield server
         finally:
-            for chore in chores:
-                chore.cancel()
-            await asyncio.gather(*chores, return_exceptions=True)
-            if snapshot is not None:
-                write_snapshot(swarms, snapshot)
             for listener in listeners:
                 listener.close()
             server.gate.close()
@@ -139,59 +180,30 @@ async def serve_tracker(
                 await listener.wait_closed()
 
 
-async def _bind(
-    settings: TrackerSettings, stack: contextlib.ExitStack
-) -> tuple[list[socket.socket], list[socket.socket]]:
-    """Sockets for every address of the host: TCP, and UDP on the same port number."""
-    host = None if settings.host == "*" else settings.host
+@asynccontextmanager
+async def _chores(
+    service: Service, films: Path | None, snapshot: Path | None, log: Path | None
+) -> AsyncIterator[None]:
+    """What is done beside answering, as long as the block runs."""
+    swarms, stop = service.swarms, asyncio.Event()
+    chores: list[asyncio.Task[None]] = []
+    if films is not None:
+        chores.append(asyncio.create_task(keep_permitted(service, films)))
+    if snapshot is not None:
+        seconds = service.settings.snapshot_seconds
+        chores.append(asyncio.create_task(keep_snapshot(swarms, snapshot, seconds)))
+    logging: list[asyncio.Task[None]] = []
+    if log is not None:
+        service.log = AccessLog(_MOST_LINES)
+        logging.append(asyncio.create_task(keep_log(service.log, log, stop)))
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(
-            host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-    except (OSError, UnicodeError) as error:
-        raise _cannot_listen(settings, error) from error
-    places = list(dict.fromkeys((family, address[0]) for family, _, _, _, address in found))
-    for attempt in range(_TRIES):
-        opened = contextlib.ExitStack()
-        try:
-            streams: list[socket.socket] = []
-            datagrams: list[socket.socket] = []
-            port = settings.port
-            for family, address in places:
-                kinds = [(socket.SOCK_STREAM, streams)]
-                if settings.udp:
-                    kinds.append((socket.SOCK_DGRAM, datagrams))
-                for kind, sockets in kinds:
-                    sock = opened.enter_context(socket.socket(family, kind))
-                    _prepare(sock)
-                    sock.bind((str(address), port))
-                    port = sock.getsockname()[1]
-                    sockets.append(sock)
-        except OSError as error:
-            opened.close()
-            # A free TCP port was taken on UDP: another may be free on both.
-            if settings.port or attempt == _TRIES - 1:
-                raise _cannot_listen(settings, error) from error
-            continue
-        stack.push(opened)
-        return streams, datagrams
-    raise AssertionError
-
-
-def _prepare(sock: socket.socket) -> None:
-    sock.setblocking(False)
-    if sock.type == socket.SOCK_STREAM:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if sock.family == socket.AF_INET6:
-        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-
-
-def _cannot_listen(settings: TrackerSettings, error: OSError | UnicodeError) -> TrackerError:
-    reason = (getattr(error, "strerror", None) or str(error)).rpartition(": ")[2]
-    return TrackerError(
-        f"cannot listen on {settings.host}:{settings.port}: {reason.lower()}; "
-        "choose another --host or --port"
-    )
+        yield
+    finally:
+        await end_tasks(chores)
+        if snapshot is not None:
+            write_snapshot(swarms, snapshot)
+        stop.set()
+        await asyncio.gather(*logging, return_exceptions=True)
 
 
 def _url(listener: asyncio.Server) -> str:

@@ -40,6 +40,9 @@ class TrackerSettings:
     """How often the memory is written down, where there is a file for it. What is lost by a crash
     comes back within an interval by itself."""
 
+    share_seconds: float = 0.25
+    """How often news go to other trackers of the same swarms, where there are any."""
+
     default_numwant: int = 50
     """Peers in an answer when the client does not say how many; the number BEP 3 names."""
 
@@ -68,6 +71,15 @@ class TrackerSettings:
 
     max_torrents: int = 10_000
     """Most swarms remembered."""
+
+    max_offers: int = 10
+    """Most offers of one browser's announce that are passed on; clients make five to ten."""
+
+    max_swarms_per_browser: int = 20
+    """Most swarms in which one WebSocket is."""
+
+    max_browser_message_bytes: int = 65_536
+    """Longest message of a browser: ten offers of 4 kB, and to spare."""
 
     max_connections: int = 512
     """Most open connections; the usual limit of open files is 1024."""
@@ -102,7 +114,13 @@ class TrackerSettings:
         return self.expiry_intervals * self.interval_seconds
 
 
-_TIMES = ("interval_seconds", "min_interval_seconds", "idle_timeout_seconds", "snapshot_seconds")
+_TIMES = (
+    "interval_seconds",
+    "min_interval_seconds",
+    "idle_timeout_seconds",
+    "snapshot_seconds",
+    "share_seconds",
+)
 _COUNTS = (
     "max_scrape_hashes",
     "max_query_bytes",
@@ -111,6 +129,9 @@ _COUNTS = (
     "max_peers_per_address",
     "max_requests_per_address",
     "max_torrents",
+    "max_offers",
+    "max_swarms_per_browser",
+    "max_browser_message_bytes",
     "max_connections",
     "max_connections_per_address",
 )

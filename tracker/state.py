@@ -30,12 +30,12 @@ from typing import Final
 import numpy as np
 
 from tracker.errors import RequestError
-from tracker.messages import Announce, AnnounceAnswer, Event, Peer, SwarmCounts
+from tracker.messages import Announce, AnnounceAnswer, Event, SwarmCounts
 from tracker.roster import Roster
-from tracker.sampling import Sampler, pack
+from tracker.sampling import Sampler, pack, peer_at
 from tracker.settings import TrackerSettings
 from tracker.shares import Membership, Shares
-from tracker.swarm import LOOPBACK, WIDTHS, Swarm, family_of, group_of
+from tracker.swarm import LOOPBACK, WIDTHS, Swarm, family_of, group_of, key_of
 
 __all__ = ["Swarms"]
 
@@ -108,7 +108,7 @@ class Swarms:
             RequestError: the swarm is new and there is no room for one more.
         """
         family = family_of(address)
-        key = int.from_bytes(address + request.port.to_bytes(2, "big"), "big")
+        key = key_of(address, request.port)
         complete = request.left == 0
         swarm = self._enter(
             request.info_hash,
@@ -138,7 +138,7 @@ class Swarms:
                 answer = AnnounceAnswer(swarm.counts(), pack(seats, 6), pack(seats, 18))
         else:
             seats = self._sampler.seats(rosters, wanted, near, request.peer_id)
-            peers = tuple(_as_of(now, *seat) for seat in seats)
+            peers = tuple(peer_at(now, *seat) for seat in seats)
             answer = AnnounceAnswer(swarm.counts(), peers=peers)
         self._settle(request.info_hash, swarm)
         return answer
@@ -279,6 +279,24 @@ class Swarms:
                 counted=counted,
                 playhead=playhead,
             )
+
+    def hear(
+        self,
+        membership: Membership,
+        peer_id: bytes,
+        now: float,
+        *,
+        complete: bool,
+        event: Event,
+        playhead: float | None,
+    ) -> None:
+        """Take in what a member has announced elsewhere; else as `announce_packed`."""
+        info_hash, family, key = membership
+        swarm = self._enter(
+            info_hash, family, key, peer_id, now, complete=complete, event=event, playhead=playhead
+        )
+        if swarm is not None:
+            self._settle(info_hash, swarm)
 
     def _enter(
         self,
@@ -479,18 +497,4 @@ class Swarms:
         return False
 
     def _wanted(self, numwant: int | None) -> int:
-        if numwant is None:
-            return self._default_numwant
-        return min(numwant, self._max_numwant)
-
-
-def _as_of(now: float, roster: Roster, place: int) -> Peer:
-    endpoint, began = roster.window(place, 1), roster.began_at(place)
-    return Peer(
-        peer_id=roster.id_at(place),
-        address=bytes(endpoint[:-2]),
-        port=int.from_bytes(endpoint[-2:], "big"),
-        complete=roster.complete,
-        # It has been playing on since it announced.
-        playhead=None if math.isnan(began) else now - began,
-    )
+        return self._default_numwant if numwant is None else min(numwant, self._max_numwant)

@@ -11,7 +11,7 @@ from typing import Final
 from tracker.messages import SwarmCounts, is_loopback
 from tracker.roster import Roster
 
-__all__ = ["LOOPBACK", "WIDTHS", "Swarm", "family_of", "group_of"]
+__all__ = ["LOOPBACK", "WIDTHS", "Swarm", "family_of", "group_of", "key_of"]
 
 LOOPBACK: Final = 2
 """The first of the families that are on loopback."""
@@ -25,6 +25,11 @@ _KINDS: Final = 8
 def family_of(address: bytes) -> int:
     """The family of a packed address."""
     return (len(address) == 16) + LOOPBACK * is_loopback(address)
+
+
+def key_of(address: bytes, port: int) -> int:
+    """An endpoint as one number: the packed address, then two bytes of port, big-endian."""
+    return int.from_bytes(address, "big") << 16 | port
 
 
 def group_of(family: int, key: int) -> int:

@@ -7,6 +7,7 @@ connection id that it receives what is sent to it.
 from typing import Final
 
 from tracker import codec, udp_codec
+from tracker.access_log import EVENT_WORDS
 from tracker.connection_ids import ConnectionIds
 from tracker.errors import RequestError
 from tracker.messages import SwarmCounts
@@ -19,6 +20,7 @@ MOST_ANSWER_BYTES: Final = 1220
 """Largest answer to an announce: fits any path's packets (IPv6's least MTU is 1280), whole."""
 
 _NOTHING: Final = SwarmCounts()
+_WORDS: Final = tuple(EVENT_WORDS[event] for event in EVENTS)
 _UNPROVED: Final = "connection id is not valid: connect first"
 
 
@@ -71,6 +73,9 @@ class UdpAnswers:
             return make(datagram, size, source, transaction, now)
         except RequestError as error:
             counters.failures += 1
+            if self._service.log is not None:
+                key = int.from_bytes(source[0], "big") << 16
+                self._service.log.add((now, source[1], key, "udp", str(error), None, False))
             return udp_codec.encode_error(transaction, str(error))
 
     def _announce(
@@ -108,6 +113,17 @@ class UdpAnswers:
             numwant=None if wanted < 0 else min(wanted, most),
             playhead=playhead,
         )
+        if service.log is not None:
+            service.log.add((now, family, key, "udp", _WORDS[event], info_hash, left == 0))
+        if service.journal is not None:
+            service.journal.note(
+                (info_hash, family, key),
+                peer_id,
+                now,
+                complete=left == 0,
+                event=EVENTS[event],
+                playhead=playhead,
+            )
         interval = service.interval_seconds(now)
         return (
             udp_codec.ANNOUNCE_HEAD.pack(ANNOUNCE, transaction, interval, incomplete, complete)

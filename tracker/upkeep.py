@@ -8,17 +8,25 @@ from pathlib import Path
 from typing import Final
 
 from tracker.errors import TrackerError
+from tracker.passkeys import Passkeys
 from tracker.permitted import read_permitted, stamp
+from tracker.service import Service
 from tracker.snapshot import dump_swarms, restore_swarms
 from tracker.state import Swarms
 
-__all__ = ["keep_permitted", "keep_snapshot", "read_snapshot", "write_snapshot"]
+__all__ = [
+    "keep_permitted",
+    "keep_snapshot",
+    "read_secret",
+    "read_snapshot",
+    "write_snapshot",
+]
 
 _LOG: Final = logging.getLogger("tracker")
 _LOOK_SECONDS: Final = 2.0
 
 
-async def keep_permitted(swarms: Swarms, films: Path) -> None:
+async def keep_permitted(service: Service, films: Path) -> None:
     """Read the list of films again whenever it has changed; a broken one changes nothing."""
     known = stamp(films)
     while True:
@@ -28,9 +36,21 @@ async def keep_permitted(swarms: Swarms, films: Path) -> None:
             continue
         known = now
         try:
-            swarms.permit(read_permitted(films))
+            service.permit(read_permitted(films))
         except TrackerError as error:
             _LOG.warning("the films stay what they were: %s", error)
+
+
+def read_secret(file: Path) -> Passkeys:
+    """The passkeys of a secret that lies in a file.
+
+    Raises:
+        TrackerError: it cannot be read, or is too short.
+    """
+    try:
+        return Passkeys(file.read_bytes())
+    except OSError as error:
+        raise TrackerError(f"the secret {file} cannot be read: {error.strerror}") from error
 
 
 async def keep_snapshot(swarms: Swarms, file: Path, every_seconds: float) -> None:

@@ -18,8 +18,8 @@ SPEC = NetworkSpec(Topology("t", (LatencyClass("a"),), (Host("one", "a"),)), lif
 
 
 def started(standing):
-    """A program in a host, with a child of its own."""
-    words = ["sh", "-c", "sleep 1000 & echo $!; wait"]
+    """A program in a host, with a child of its own whose end it does not care about."""
+    words = ["sh", "-c", "sleep 1000 & echo $!; exec sleep 1000"]
     child = subprocess.Popen(standing.command("one", words), stdout=subprocess.PIPE)
     grandchild = int(child.stdout.readline())
     child.stdout.close()

@@ -9,6 +9,7 @@ import pytest
 
 from tracker.server import serve_tracker
 from tracker.settings import TrackerSettings
+from tracker.siblings import SiblingPlace
 
 PAGE = (Path(__file__).parents[2] / "docs/tracker.md").read_text()
 
@@ -22,6 +23,14 @@ def test_every_setting_stands_there_with_its_default(setting):
         assert row[1] == ("yes" if default else "no")
     else:
         assert row[1] == (default if isinstance(default, str) else f"{default:.10g}")
+
+
+async def test_what_is_counted_where_there_are_others_stands_there(tmp_path):
+    place = SiblingPlace(tmp_path, 0, 2, b"s" * 32)
+    async with serve_tracker(TrackerSettings(port=0), seed=1, place=place) as server:
+        told = server.statistics()
+    for name in (*told, "store_up"):
+        assert f"`{name}`" in PAGE
 
 
 async def test_every_counter_and_route_stands_there():

@@ -1,35 +1,14 @@
 """What a tracker keeps over restarts, and what it reads while it runs."""
 
-import asyncio
-from urllib.parse import quote_from_bytes
-
-import aiohttp
-import bencode2
 import pytest
-from yarl import URL
 
+from tests.tracker.asking import HASH, announce, until
 from tracker import upkeep
 from tracker.passkeys import Passkeys
 from tracker.server import serve_tracker
 from tracker.settings import TrackerSettings
 
-HASH = bytes(range(20))
 SETTINGS = TrackerSettings(port=0, snapshot_seconds=0.01)
-
-
-async def announce(server, name="a", extra=""):
-    query = (
-        f"info_hash={quote_from_bytes(HASH, safe='')}&peer_id={name:->20}&port=7001&left=9{extra}"
-    )
-    url = URL(f"{server.announce_url}?{query}", encoded=True)
-    async with aiohttp.ClientSession() as client, client.get(url) as answer:
-        return bencode2.bdecode(await answer.read())
-
-
-async def until(condition):
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110  (what is waited for is a file, or a log)
-            await asyncio.sleep(0.01)
 
 
 async def test_a_tracker_that_stops_knows_its_swarms_when_it_starts_again(tmp_path):
