@@ -54,6 +54,8 @@ class ViewerPlan:
     """When it leaves."""
     stays_seconds: float | None = None
     """It goes so long after its arrival even if it has not seen all; None: it sees all."""
+    seek: tuple[float, float] | None = None
+    """So long after its arrival it jumps to this film time; None: it does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,8 @@ class FluidScenario:
                 raise ScenarioError("a viewer's download cap is above 0, or None")
             if viewer.stays_seconds is not None and not viewer.stays_seconds >= 0:
                 raise ScenarioError("a viewer stays for some seconds, or None")
+            if viewer.seek is not None and not min(viewer.seek) >= 0:
+                raise ScenarioError("a viewer seeks after some seconds to some seconds, or None")
 
 
 def evenly_spaced(count: int, spacing_seconds: float, viewer: ViewerPlan) -> tuple[ViewerPlan, ...]:
@@ -100,6 +104,7 @@ def evenly_spaced(count: int, spacing_seconds: float, viewer: ViewerPlan) -> tup
             download_rate=viewer.download_rate,
             behaviour=viewer.behaviour,
             stays_seconds=viewer.stays_seconds,
+            seek=viewer.seek,
         )
         for number in range(count)
     )
@@ -125,7 +130,14 @@ class _Run:
         self.pieces = scenario.pieces
         arrivals = np.array([viewer.arrival_seconds for viewer in viewers])
         self.arrival = np.rint((arrivals - arrivals.min()) / step).astype(np.int64)
-        last = int(self.arrival.max()) + self.pieces
+        self.due = self.arrival[:, None] + np.arange(self.pieces)[None, :]
+        self.plays = np.ones(self.due.shape, dtype=np.bool_)
+        for row, viewer in enumerate(viewers):
+            if viewer.seek is not None:
+                self._jump(row, *(min(self.pieces, round(at / step)) for at in viewer.seek))
+        seen = np.where(self.plays, self.due, -1).max(axis=1) + 1  # when each has seen the film
+        seen = np.maximum(seen, self.arrival)
+        last = max(int(self.arrival.max()) + self.pieces, int(seen.max()))
         self.end = last
         if scenario.end_seconds is not None:
             run = round((scenario.end_seconds - float(arrivals.min())) / step)
@@ -137,30 +149,34 @@ class _Run:
         self.departure = np.where(
             np.array([b is Behaviour.SEEDING for b in behaviours]),
             self.end,
-            self.arrival + self.pieces - self.leaves_early,
+            seen - self.leaves_early,
         )
         stays = np.array([v.stays_seconds for v in viewers], dtype=np.float64) / step  # NaN: all
         played = np.where(np.isnan(stays), self.pieces, np.rint(stays))
-        plays = np.minimum(played, self.pieces).astype(np.int64)
         self.departure = np.minimum(
             self.departure,
             np.where(
                 np.isnan(stays), self.end, self.arrival + np.where(np.isnan(stays), 0, played)
             ),
         )
-        self.plays = np.arange(self.pieces)[None, :] < plays[:, None]
+        gone = self.arrival + np.where(np.isnan(stays), 2 * self.end, played)
+        self.plays &= self.due < gone[:, None]
         per_step = step / (scenario.film_bytes / scenario.pieces)
         self.upload = np.array([viewer.upload_rate for viewer in viewers]) * per_step
         self.download = per_step * np.array(
             [np.inf if v.download_rate is None else v.download_rate for v in viewers]
         )
         self.free_seed = scenario.free_seed_rate * per_step
-        self.due = self.arrival[:, None] + np.arange(self.pieces)[None, :]
         self.order = np.argsort(self.due, axis=None, kind="stable")
         self.missing = np.ones(self.due.shape)
         server_start = int(np.ceil(scenario.server_start_seconds / step - _DUST))
         self.for_peers = self.due >= self.arrival[:, None] + max(1, server_start)
         self.peer_bytes = 0.0
+
+    def _jump(self, row: int, after: int, to: int) -> None:
+        """A viewer that has seen `after` pieces goes on with piece `to`."""
+        self.due[row, max(after, to) :] += after - to
+        self.plays[row, after:to] = False
 
     def offload(self) -> float:
         for now in range(self.end):

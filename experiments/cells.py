@@ -382,9 +382,10 @@ CELLS: Final[tuple[Cell, ...]] = (
     Cell(
         "tracker-speed",
         "announces over UDP beside opentracker, over HTTP; memory of a million peers",
-        ("python", "benchmarks/bench_tracker.py", "--json", "--rounds", "5"),
+        ("python", "benchmarks/bench_tracker.py", "--json", "--rounds", "9"),
         (
-            *_none("udp_refused", "http_refused"),
+            *_none("udp_refused", "udp_logged_refused", "http_refused"),
+            Check("udp_log_cost", "<=", 0.1),
             Check("udp_answers_per_cpu_second", ">=", 60_000),
             Check("http_answers_per_cpu_second", ">=", 15_000),
             Check("bytes_per_peer", "<=", 250),
@@ -400,6 +401,16 @@ CELLS: Final[tuple[Cell, ...]] = (
             *_none("fuzz_escaped_exceptions"),
             Check("fuzz_worst_amplification_unproved", "<=", 1.0),
             Check("restart_whole_after_intervals", "<=", 1.0),
+        ),
+    ),
+    Cell(
+        "tracker-restart",
+        "the tracker is killed, and started again, while real viewers watch",
+        (*_FULL, "tests/lab/test_tracker_restart.py"),
+        (
+            *_ALL_PASS,
+            *_none("restart_real_stalls"),
+            Check("restart_real_whole_after_intervals", "<=", 1.0),
         ),
     ),
     Cell(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.bound import Behaviour
+from experiments.errors import LabError
 from experiments.real.client import ClientContext
 from experiments.swarms.result import ViewerRow
 from toast.common.timemap import TimeMap
@@ -89,6 +90,14 @@ class Baseline(ABC):
         """End the viewing; `run` returns soon after."""
         self._stopped = True
         self._wake.set()
+
+    def seek(self, seconds: float) -> None:  # noqa: ARG002 - the protocol's
+        """No baseline seeks: the scenario is refused.
+
+        Raises:
+            LabError: always.
+        """
+        raise LabError("this client does not seek")
 
     @property
     def timemap(self) -> TimeMap:

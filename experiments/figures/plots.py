@@ -36,6 +36,9 @@ _AXES: Final = {
     "starved_max_seconds": "longest starvation, seconds",
     "response_p99_seconds": "99th percentile of a read's time, seconds",
 }
+_MOST_COLUMNS: Final = 5
+_LINE_LETTERS: Final = 84  # of a legend in a picture of this width
+_KEY_LETTERS: Final = 8  # what the sign before a label takes
 _SCALES: Final = {"offload": 100.0, "total_bytes": 1e-9}
 
 
@@ -56,7 +59,8 @@ def plot_figure(figure: Figure, results: Results, *, dark: bool = False) -> byte
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         axes.grid(axis="y", alpha=0.3)
         axes.set_axisbelow(True)
-        canvas.legend(loc="outside lower center", ncols=5, frameon=False)
+        columns = _columns(axes.get_legend_handles_labels()[1])
+        canvas.legend(loc="outside lower center", ncols=columns, frameon=False)
         return _png(canvas)
 
 
@@ -102,6 +106,15 @@ def plot_load(figure: Figure, results: Results, *, dark: bool = False) -> bytes:
             shown.values(), shown, loc="outside upper center", ncols=5, frameon=False, fontsize=8
         )
         return _png(canvas)
+
+
+def _columns(labels: Sequence[str]) -> int:
+    """Of a legend below the axes: as many as fit, each as wide as its longest label."""
+    for columns in range(min(_MOST_COLUMNS, len(labels)), 1, -1):
+        widths = [max(map(len, labels[n::columns])) + _KEY_LETTERS for n in range(columns)]
+        if sum(widths) <= _LINE_LETTERS:
+            return columns
+    return 1
 
 
 @contextmanager

@@ -55,6 +55,9 @@ class LabClient(Protocol):
     def stop(self) -> None:
         """End the viewing; `run` returns soon after."""
 
+    def seek(self, seconds: float) -> None:
+        """Jump to a film time. Only our own client is asked to."""
+
     @property
     def position_seconds(self) -> float:
         """Film time of its playhead."""

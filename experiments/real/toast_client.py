@@ -3,13 +3,12 @@
 import asyncio
 from typing import Any
 
-import numpy as np
-
 from experiments.bound import Behaviour
 from experiments.real.client import ClientContext
 from experiments.real.sharing import is_right, put_link
 from experiments.real.wiring import session_settings, viewer_settings
 from experiments.swarms.result import ViewerRow
+from experiments.swarms.watched import shown_bytes
 from toast.policy.playhead import State
 from toast.swarm import SwarmSession
 from toast.viewer import Viewer, assemble_viewer, resolve_source
@@ -33,6 +32,7 @@ class ToastClient:
         self._arrived_at = 0.0
         self._stopped = False
         self._was_right: bool | None = None
+        self._sought: list[tuple[float, float]] = []
 
     async def run(self) -> None:
         """Watch, as `toast watch` does.
@@ -96,6 +96,14 @@ class ToastClient:
         if self._viewer is not None:
             self._viewer.stop()
 
+    def seek(self, seconds: float) -> None:
+        """Jump to a film time."""
+        if self._viewer is None or self.has_played:
+            return
+        before = self.position_seconds
+        self._viewer.report_position(seconds)
+        self._sought.append((before, self.position_seconds))
+
     @property
     def position_seconds(self) -> float:
         """Film time of its playhead."""
@@ -122,7 +130,8 @@ class ToastClient:
         assert report is not None, "it has not ended yet"
         right = self._was_right
         if right is None:
-            right = self._context.sha256 in {None, report["sha256"]} or not self.has_played
+            is_whole = self.has_played and (report["complete"] or not self._sought)
+            right = self._context.sha256 in {None, report["sha256"]} or not is_whole
         return ViewerRow(
             number=self._context.viewer.number,
             arrived_at=self._arrived_at,
@@ -151,9 +160,11 @@ class ToastClient:
     def _played_bytes(self) -> int:
         """Distinct bytes that its playhead has passed."""
         assert self._viewer is not None
-        film_bytes = self._viewer.metainfo.film_bytes
         timemap = self._viewer.timemap
-        if self.has_played or timemap is None:
-            return film_bytes if self.has_played else 0
-        passed = int(np.count_nonzero(timemap.due < self.position_seconds))
-        return min(film_bytes, passed * timemap.cell_bytes)
+        if timemap is None:
+            return 0
+        begins = [0.0, *(to for _, to in self._sought)]
+        ends = [*(left for left, _ in self._sought), self.position_seconds]
+        if self.has_played:
+            ends[-1] = timemap.duration
+        return shown_bytes(timemap, zip(begins, ends, strict=True))

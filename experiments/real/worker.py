@@ -143,6 +143,10 @@ class Worker:
                 )
                 self._arrived += 1
                 self._present[viewer.number] = client
+                if viewer.seek is not None:
+                    after, to = viewer.seek
+                    sought_at = self._began_at + viewer.arrives_seconds + after
+                    loop.call_at(sought_at, client.seek, to)
                 if viewer.leaves_seconds is not None:
                     gone_at = viewer.arrives_seconds + viewer.leaves_seconds
                     loop.call_at(self._began_at + gone_at, client.stop)

@@ -17,7 +17,7 @@ __all__ = ["Playing"]
 
 
 class Playing:
-    """One viewing, without pauses and seeks.
+    """One viewing, without pauses.
 
     Args:
         cut: the film.
@@ -32,6 +32,9 @@ class Playing:
         running: whether the film runs.
         ended: whether it is over.
         broken_off: whether the viewer has gone before that.
+        seeking: whether the first picture after a seek is waited for.
+        seek_seconds: how long it was waited for after each seek, so far.
+        sought: for each seek, the film times from which and to which it went.
     """
 
     __slots__ = (
@@ -45,6 +48,9 @@ class Playing:
         "halted_at",
         "opened_at",
         "running",
+        "seek_seconds",
+        "seeking",
+        "sought",
         "stall_seconds",
         "stalled_at",
         "stalls",
@@ -61,6 +67,9 @@ class Playing:
         self.running = False
         self.ended = False
         self.broken_off = False
+        self.seeking = False
+        self.seek_seconds: list[float] = []
+        self.sought: list[tuple[float, float]] = []
         self._position = 0.0
         self._since = opened_at  # the time at which the position was that
         self.halted_at = opened_at
@@ -71,6 +80,16 @@ class Playing:
     def starting(self) -> bool:
         """Whether the first picture is waited for."""
         return self.start_seconds is None
+
+    @property
+    def awaiting(self) -> bool:
+        """Whether a picture is waited for: the first, or that after a seek."""
+        return self.seeking or self.start_seconds is None
+
+    @property
+    def _awaits_startup(self) -> bool:
+        """Whether the first picture of the film is what the viewer waits for."""
+        return self.start_seconds is None and self._position == 0.0
 
     def position(self, now: float) -> float:
         """Film time."""
@@ -90,9 +109,32 @@ class Playing:
         self._first = first
         return max(position, cut.due_list[order[first]]) if first < pieces else cut.timemap.duration
 
+    def seek(self, now: float, to: float) -> None:
+        """Jump to a film time: a new start from there. One that has not begun begins there."""
+        if self.ended or self.broken_off:
+            return
+        if not (self.running or self.awaiting):
+            self.stall_seconds += now - self.halted_at
+        self.sought.append((self.position(now), to))
+        self._position, self._since = to, now
+        self.running = False
+        if not self.starting:
+            self.seeking = True
+            self.halted_at = now
+        self._stalled_position = -1.0
+        self._first = 0
+
+    def watched(self, now: float) -> list[tuple[float, float]]:
+        """The film times [from, to) that were shown, in the order in which they were."""
+        begins = [0.0, *(to for _, to in self.sought)]
+        ends = [*(left for left, _ in self.sought), self.position(now)]
+        if self.ended:
+            ends[-1] = self._cut.timemap.duration
+        return list(zip(begins, ends, strict=True))
+
     def break_off(self, now: float) -> None:
         """The viewer goes, wherever the film is."""
-        if not (self.running or self.starting):
+        if not (self.running or self.awaiting):
             self.stall_seconds += now - self.halted_at
         self._position, self._since = self.position(now), now
         self.running = False
@@ -122,7 +164,7 @@ class Playing:
             if position < stop - 1e-9:
                 return now + (stop - position)
             return self._halt(now, stop)
-        if self.starting and not all(have[piece] for piece in self._cut.startup):
+        if self._awaits_startup and not all(have[piece] for piece in self._cut.startup):
             return math.inf
         if position >= stop and stop < self._cut.timemap.duration:
             return math.inf
@@ -131,6 +173,10 @@ class Playing:
     def _run(self, now: float, stop: float) -> float:
         if self.starting:
             self.start_seconds = now - self.opened_at
+            self.seeking = False
+        elif self.seeking:
+            self.seek_seconds.append(now - self.halted_at)
+            self.seeking = False
         else:
             self.stall_seconds += now - self.halted_at
         self.running = True
@@ -158,6 +204,6 @@ class Playing:
             out[: int(np.searchsorted(cut.until, position, side="right"))] = np.inf
         else:
             out[cut.until <= position] = np.inf
-        if self.starting:
+        if self._awaits_startup:
             out[cut.startup] = np.minimum(out[cut.startup], 0.0)
         return out

@@ -20,6 +20,7 @@ from experiments.sim.peer import Peer
 from experiments.sim.playing import Playing
 from experiments.swarms.result import ViewerRow
 from experiments.swarms.scenario import SwarmViewer
+from experiments.swarms.watched import shown_bytes
 from toast.policy.estimate import UplinkMemory, Uplinks
 from toast.policy.viewing import Counts, Decision, Facts, ViewingPolicy
 
@@ -112,6 +113,14 @@ class SimViewer(Peer):
         self.leave_swarm()
         self.is_watching = False
 
+    def seek(self, to: float) -> None:
+        """Jump to a film time."""
+        if self.ended_at is None and self.is_watching:
+            self.playing.seek(self.world.events.now, to)
+            self._look_at = math.inf
+            self._follow()
+            self._decide_soon(0.0)
+
     def leave_swarm(self) -> None:
         """Serve nobody any more."""
         if not self.present:
@@ -137,7 +146,7 @@ class SimViewer(Peer):
 
     def _follow(self) -> None:
         now = self.world.events.now
-        was_starting = self.playing.starting
+        was_awaiting = self.playing.awaiting
         again = self.playing.follow(now, self._have_now)
         if self.playing.ended:
             if self.ended_at is None:
@@ -146,7 +155,7 @@ class SimViewer(Peer):
         if again < math.inf and not self._look_at <= again:
             self._look_at = again
             self.world.events.at(again, self._look, again)
-        if was_starting and not self.playing.starting:
+        if was_awaiting and not self.playing.awaiting:
             self._decide_soon(0.0)
 
     def _look(self, time: float) -> None:
@@ -264,8 +273,8 @@ class SimViewer(Peer):
             queued_bytes=sum(flow.queued_bytes for flow in sources),
             origin=self.meter.estimate,
             lead_seconds=self.neighbourhood.lead_seconds(now, position),
-            starting=playing.starting,
-            seeking=False,
+            starting=playing.awaiting,
+            seeking=playing.seeking,
             uplinks=uplinks,
             passed=None if world.is_unlimited else position - world.cut.until,
         )
@@ -466,14 +475,10 @@ class SimViewer(Peer):
         """What the viewing came to, at the end of the run."""
         playing, cut = self.playing, self.world.cut
         self.uplink.advance()
-        played = cut.geometry.film_bytes
-        if not playing.ended:
-            position = playing.position(end)
-            over = int(np.searchsorted(np.sort(cut.until), position, side="right"))
-            played = min(played, over * cut.geometry.piece_bytes)
+        played = shown_bytes(cut.timemap, playing.watched(end))
         stalled = 0.0
         is_over = playing.ended or playing.broken_off
-        if not (playing.running or is_over or playing.starting):
+        if not (playing.running or is_over or playing.awaiting):
             stalled = end - playing.halted_at
         return ViewerRow(
             number=self.number,

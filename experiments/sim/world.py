@@ -179,6 +179,9 @@ class World:
         for viewer in self.viewers:
             who = viewer.who
             events.at(who.arrives_seconds, viewer.arrive)
+            if who.seek is not None:
+                after, to = who.seek
+                events.at(who.arrives_seconds + after, viewer.seek, to)
             if who.leaves_seconds is not None:
                 events.at(who.arrives_seconds + who.leaves_seconds, viewer.go)
         longest = scenario.end_seconds * self.settings.patience_factor

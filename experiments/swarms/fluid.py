@@ -25,6 +25,7 @@ def bound_of(scenario: Scenario) -> float:
             download_rate=viewer.link.download_rate,
             behaviour=scenario.behaviour,
             stays_seconds=viewer.leaves_seconds,
+            seek=viewer.seek,
         )
         for viewer in crowd
     )

@@ -201,6 +201,7 @@ class SwarmViewer:
         number: from 0, in the order of arrival.
         arrives_seconds: after the beginning of the run.
         link: how it is connected.
+        seek: when it jumps, in seconds after its arrival, and to which film time; None: never.
         leaves_seconds: after its arrival, when it goes for good, wherever the film is; None: it
             stays as long as its behaviour says.
     """
@@ -209,6 +210,7 @@ class SwarmViewer:
     arrives_seconds: float
     link: Link
     leaves_seconds: float | None = None
+    seek: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,6 +233,8 @@ class Scenario:
     """When they leave."""
     leaving_share: float = 0.0
     """Share of the viewers who leave sooner: at a moment left to chance, evenly over the film."""
+    seeking_share: float = 0.0
+    """Share of the viewers who jump once: at a moment and to a place left to chance."""
     links: tuple[Link, ...] = field(default_factory=lambda: (Link(),))
     """Over what they are connected: one class, or a mix."""
     client: Client = Client.TOAST
@@ -288,7 +292,7 @@ class Scenario:
             raise ScenarioError(
                 f"buffer_fraction is {self.buffer_fraction}, and must be above 0 and at most 1"
             )
-        _share("leaving_share", self.leaving_share)
+        self._check_restless()
         _positive("request_queue_seconds", self.request_queue_seconds)
         for name in ("upload_slots", "connections"):
             _at_least(name, getattr(self, name), 1)
@@ -299,6 +303,12 @@ class Scenario:
             _at_least(name, getattr(self, name), 0.0)
         _at_least("random_seed", self.random_seed, 0)
 
+    def _check_restless(self) -> None:
+        for name in ("leaving_share", "seeking_share"):
+            _share(name, getattr(self, name))
+        if self.seeking_share and self.client is not Client.TOAST:
+            raise ScenarioError(f"seeking_share is for our own client alone, not for {self.client}")
+
     def crowd(self) -> tuple[SwarmViewer, ...]:
         """Every viewer, in the order of arrival: the same for the same scenario.
 
@@ -308,14 +318,15 @@ class Scenario:
         times = self.arrivals.times(self.viewers, rng)
         shares = np.array([link.share for link in self.links], dtype=np.float64)
         shares /= shares.sum()
-        leaving = self._leaving()
+        leaving, seeks = self._leaving(), self._seeks()
         dealt = np.zeros(len(self.links))
         crowd = []
         for number, time in enumerate(times):
             # The class that lags most behind its share of those who have come.
             chosen = int(np.argmax((number + 1) * shares - dealt))
             dealt[chosen] += 1
-            crowd.append(SwarmViewer(number, time, self.links[chosen], leaving.get(number)))
+            link, leaves = self.links[chosen], leaving.get(number)
+            crowd.append(SwarmViewer(number, time, link, leaves, seeks.get(number)))
         return tuple(crowd)
 
     def _leaving(self) -> dict[int, float]:
@@ -325,6 +336,14 @@ class Scenario:
         who = rng.permutation(self.viewers)[:count]
         moments = rng.uniform(0.0, self.film.duration_seconds, count)
         return dict(zip(who.tolist(), moments.tolist(), strict=True))
+
+    def _seeks(self) -> dict[int, tuple[float, float]]:
+        """Who jumps, how long after its arrival, and to which film time."""
+        rng = np.random.default_rng([self.random_seed, 0x5EEC])
+        count = round(self.seeking_share * self.viewers)
+        who = rng.permutation(self.viewers)[:count].tolist()
+        jumps = rng.uniform(0.0, self.film.duration_seconds, (count, 2)).tolist()
+        return {number: (after, to) for number, (after, to) in zip(who, jumps, strict=True)}
 
     @property
     def end_seconds(self) -> float:

@@ -13,7 +13,15 @@ RATE = 250_000.0
 
 
 def bound(
-    arrivals, upload, behaviour="streaming", *, duration=60.0, download=None, stays=None, **more
+    arrivals,
+    upload,
+    behaviour="streaming",
+    *,
+    duration=60.0,
+    download=None,
+    stays=None,
+    seeks=None,
+    **more,
 ):
     """The bound of a film of 2 Mb/s; caps are in units of its bit rate."""
     viewers = tuple(
@@ -23,8 +31,14 @@ def bound(
             download_rate=None if download is None else download * RATE,
             behaviour=Behaviour(behaviour),
             stays_seconds=stay,
+            seek=seek,
         )
-        for arrival, stay in zip(arrivals, stays or [None] * len(arrivals), strict=True)
+        for arrival, stay, seek in zip(
+            arrivals,
+            stays or [None] * len(arrivals),
+            seeks or [None] * len(arrivals),
+            strict=True,
+        )
     )
     return offload_bound(
         FluidScenario(
@@ -124,6 +138,23 @@ def test_who_leaves_sooner_gives_no_more():
     assert value == pytest.approx((30 - 0.1) / 90)
     assert bound([0.0, 10.0], 1.0, pieces=100, stays=[5.0, None]) == 0.0
     assert bound([0.0, 10.0], 1.0, "seeding", pieces=600, stays=[30.0, None]) == value
+
+
+def test_who_jumps_ahead_plays_less_and_leaves_sooner():
+    """The first plays 10 + 30 s. The second, 20 s behind, gets its 10 s to 30 s from nobody: they
+    were never there; and what the first has at 40 s it had for 20 s before that."""
+    value = bound([0.0, 20.0], 0.5, "seeding", pieces=600, seeks=[(10.0, 30.0), None])
+    assert value == pytest.approx((10 - 0.1 + 30) / 100, abs=0.002)
+    streaming = bound([0.0, 20.0], 0.5, pieces=600, seeks=[(10.0, 30.0), None])
+    assert streaming == pytest.approx(20 / 100, abs=0.002)
+
+
+def test_who_jumps_back_needs_nothing_again():
+    """It sees 30 s twice: that is 60 s of film all the same, and it stays 30 s longer."""
+    plain = bound([0.0, 20.0], 1.0, pieces=600)
+    back = bound([0.0, 20.0], 1.0, pieces=600, seeks=[(30.0, 0.0), None])
+    assert plain <= back <= 0.5
+    assert bound([0.0], 1.0, seeks=[(30.0, 0.0)]) == 0.0
 
 
 def test_who_stays_to_the_end_might_as_well_not_have_said_so():

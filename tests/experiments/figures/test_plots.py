@@ -8,7 +8,7 @@ from PIL import Image
 
 from experiments.errors import LabError
 from experiments.figures.catalog import FIGURES
-from experiments.figures.plots import plot_figure, plot_load
+from experiments.figures.plots import _columns, plot_figure, plot_load
 from experiments.figures.results import CellResults, Results
 
 
@@ -18,6 +18,13 @@ def test_every_figure_can_be_drawn(name, results_of):
     picture = Image.open(io.BytesIO(plot_figure(FIGURES[name], results_of(name))))
     assert picture.width > 900
     assert colours(picture) >= (3 if name == "5.4" else 4 if name != "5.7" else 2)
+
+
+def test_a_legend_has_no_more_columns_than_fit():
+    assert _columns(["bound", "hybrid", "in-order", "beta", "rarest-first"]) == 5
+    long = ["bound", "all watch to the end", "20 % leave", "20 % jump", "20 % leave, 20 % jump"]
+    assert _columns(long) == 3
+    assert _columns(["x" * 200, "y" * 200]) == 1
 
 
 @pytest.mark.slow

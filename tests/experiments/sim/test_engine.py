@@ -304,3 +304,22 @@ def test_a_decision_is_made_where_the_server_is_asked_and_not_a_moment_before():
     asked = follower.from_origin / film.piece_bytes
     assert 0.3 * film.geometry.pieces < asked
     assert follower.decisions < 1.4 * asked
+
+
+def test_who_jumps_plays_what_it_showed_and_nothing_halts():
+    world, end = world_of(small(10, upload=2.0, seeking_share=0.5))
+    film_bytes, duration = world.cut.geometry.film_bytes, world.cut.timemap.duration
+    for viewer in world.viewers:
+        row, seek = viewer.row(end), viewer.who.seek
+        assert row.stalls == 0
+        assert viewer.playing.ended
+        if seek is None:
+            assert row.played_bytes == film_bytes
+            continue
+        after, to = seek
+        missed = max(0.0, to - after)
+        shown = (1 - missed / duration) * film_bytes
+        assert row.played_bytes == pytest.approx(shown, abs=2 * 64 * 1024)
+        assert viewer.playing.sought
+        assert len(viewer.playing.seek_seconds) == 1
+    assert 0 < run(small(10, upload=2.0, seeking_share=0.5)).offload <= 1

@@ -30,28 +30,36 @@ UNEVEN = TimeMap(
 
 @pytest.mark.parametrize("timemap", [CONSTANT, UNEVEN])
 @given(data=st.data())
-def test_it_starts_halts_and_ends_as_the_viewers_does(timemap, data):
+def test_it_starts_halts_seeks_and_ends_as_the_viewers_does(timemap, data):
+    seeks = data.draw(st.dictionaries(st.floats(0.1, 30), st.floats(0, 11.9), max_size=3))
     arrivals = data.draw(st.lists(st.floats(0, 25), min_size=PIECES, max_size=PIECES).map(np.array))
     cut = Cut(timemap, GEOMETRY)
     have = np.zeros(PIECES, dtype=np.bool_)
     playing, playhead = Playing(cut, 0.0), Playhead(timemap, GEOMETRY, 0.0)
-    times = sorted({0.0, *arrivals.tolist(), 60.0, 100.0})
+    times = sorted({0.0, *arrivals.tolist(), *seeks, 60.0, 100.0})
     look = math.inf
     out = np.empty(PIECES)
     for time in times:
         while look < time:
             look = playing.follow(look, have.data)
         have[arrivals <= time] = True
+        if time in seeks and not playing.ended:
+            playing.follow(time, have.data)
+            playhead.tick(time, have)
+            if not playing.ended:
+                playing.seek(time, seeks[time])
+                playhead.seek(time, seeks[time])
         look = playing.follow(time, have.data)
         playhead.tick(time, have)
 
         assert playing.position(time) == pytest.approx(playhead.position)
-        assert playing.starting == (playhead.state is State.STARTING)
+        assert playing.awaiting == (playhead.state is State.STARTING)
         np.testing.assert_allclose(playing.slack(time, out), playhead.slack(time), atol=1e-6)
 
     assert playing.ended
     assert playhead.state is State.ENDED
     assert playing.start_seconds == playhead.start_seconds
+    assert playing.seek_seconds == pytest.approx(playhead.seek_seconds)
     assert playing.stalls == playhead.stalls
     assert playing.stalled_at == pytest.approx(playhead.stalled_at)
     assert playing.stall_seconds == pytest.approx(playhead.stall_seconds(100.0))

@@ -123,6 +123,22 @@ def test_a_share_of_the_viewers_leaves_sooner():
     assert scenario.with_(leaving_share=0.0).crowd() == Scenario(viewers=50).crowd()
 
 
+def test_a_share_of_the_viewers_jumps():
+    scenario = Scenario(viewers=50, seeking_share=0.2, leaving_share=0.2)
+    seeks = [viewer.seek for viewer in scenario.crowd() if viewer.seek is not None]
+    assert len(seeks) == 10
+    assert all(0 <= moment <= scenario.film.duration_seconds for seek in seeks for moment in seek)
+    calm = scenario.with_(seeking_share=0.0).crowd()
+    assert [viewer.leaves_seconds for viewer in calm] == [
+        viewer.leaves_seconds for viewer in scenario.crowd()
+    ], "who leaves is not for the jumps to say"
+
+
+def test_only_our_own_client_can_be_told_to_jump():
+    with pytest.raises(ScenarioError, match="seeking_share"):
+        Scenario(seeking_share=0.2, client=Client.UNICAST)
+
+
 def test_chance_is_the_seeds():
     poisson = Scenario(arrivals=Arrivals(kind=ArrivalKind.POISSON))
     assert poisson.crowd() == poisson.crowd()
