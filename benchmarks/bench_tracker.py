@@ -36,10 +36,10 @@ def _free_port() -> int:
 
 
 @contextlib.contextmanager
-def _ours() -> Iterator[tuple[int, int]]:
+def _ours(*options: str) -> Iterator[tuple[int, int]]:
     """Our tracker as anyone starts it; its port and process."""
     code = "from tracker.cli import main; main()"
-    command = [sys.executable, "-c", code, "serve", "--port", "0", "--json"]
+    command = [sys.executable, "-c", code, "serve", "--port", "0", "--json", *options]
     with _started(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         ready, _, _ = select.select([process.stdout], [], [], GIVE_UP_SECONDS)
@@ -138,11 +138,25 @@ def main(
     program = shutil.which(opentracker)
     if program is None:
         console.print(f"without opentracker: there is no '{opentracker}' (Debian: opentracker)")
-    runs: dict[str, list[dict[str, Any]]] = {"udp": [], "opentracker_udp": [], "http": []}
+    runs: dict[str, list[dict[str, Any]]] = {
+        "udp": [],
+        "udp_logged": [],
+        "opentracker_udp": [],
+        "http": [],
+    }
     for number in range(rounds):
         console.print(f"round {number + 1} of {rounds}", style="dim")
         with _ours() as (port, process):
             runs["udp"].append(_load("udp_load.py", port, process, seconds, swarms, peers, 50))
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            _ours("--log", f"{folder}/log") as (
+                port,
+                process,
+            ),
+        ):
+            run = _load("udp_load.py", port, process, seconds, swarms, peers, 50)
+            runs["udp_logged"].append(run)
         if program is not None:
             with _opentracker(program) as (port, process):
                 run = _load("udp_load.py", port, process, seconds, swarms, peers, 50)
@@ -159,6 +173,14 @@ def main(
             figures |= {f"{name}_{key}": value for key, value in rates.items()}
             table.add_row(name, *(f"{value:,}" for value in list(rates.values())[:-1]))
     console.print(table)
+    cost = statistics.median(
+        1
+        - (logged["answers"] / logged["server_cpu_seconds"])
+        / (plain["answers"] / plain["server_cpu_seconds"])
+        for plain, logged in zip(runs["udp"], runs["udp_logged"], strict=True)
+    )
+    figures["udp_log_cost"] = round(cost, 4)
+    console.print(f"a line of the log for each announce costs {cost:.1%} of the answers")
     if program is not None:
         ratio = statistics.median(
             (ours["answers"] / ours["server_cpu_seconds"])
