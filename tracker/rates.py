@@ -33,6 +33,7 @@ class RequestRates:
         if now >= self._ends or len(self._counts) > _MOST_GROUPS:
             self._counts.clear()
             self._ends = now + PERIOD_SECONDS
-        group = group_of(family, key)
-        count = self._counts[group] = self._counts.get(group, 0) + 1
+        group = key >> 16 if family == 0 else group_of(family, key)
+        counts = self._counts
+        count = counts[group] = counts.get(group, 0) + 1
         return count <= self._most or family > 1

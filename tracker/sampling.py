@@ -1,7 +1,7 @@
 """Uniform samples from a swarm's rosters. Pure: chance comes in as an argument."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -58,24 +58,35 @@ class Sampler:
             edge += size * share
             count = min(size, (wanted if roster is last else int(edge)) - before)
             before += count
-            if count <= 0:
-                continue
-            start = int(self.chance() * size)
-            if own < 0:
-                found.append((roster, start, count))
-                continue
-            # Places are counted from behind the asker, so that it is never among them.
-            first, rest = (own + 1 + start) % (size + 1), size - start
-            if count <= rest:
-                found.append((roster, first, count))
-            else:
-                found.append((roster, first, rest))
-                found.append((roster, (own + 1) % (size + 1), count - rest))
+            if count > 0:
+                found += self._parts(roster, own, size, count)
         return found
 
-    def packed(self, rosters: list[tuple[Roster, int]], wanted: int) -> bytes:
+    def _parts(
+        self, roster: Roster, own: int, size: int, count: int
+    ) -> tuple[tuple[Roster, int, int], ...]:
+        """So many of one roster, which has `size` without the asker."""
+        start = int(self.chance() * size)
+        if own < 0:
+            return ((roster, start, count),)
+        # Places are counted from behind the asker, so that it is never among them.
+        first, rest = (own + 1 + start) % (size + 1), size - start
+        if count <= rest:
+            return ((roster, first, count),)
+        return (roster, first, rest), (roster, (own + 1) % (size + 1), count - rest)
+
+    def packed(self, rosters: list[tuple[Roster, int]], wanted: int) -> bytes | bytearray:
         """The same as endpoints, as they go over the wire."""
-        parts = self.windows(rosters, wanted)
+        if len(rosters) == 1:  # most swarms have few who hold all: the way of most answers
+            roster, own = rosters[0]
+            size = len(roster.heard) - (own >= 0)
+            if not (count := min(size, wanted)):
+                return b""
+            parts: Sequence[tuple[Roster, int, int]] = self._parts(roster, own, size, count)
+            if len(parts) == 1:
+                return roster.window(parts[0][1], count)
+        else:
+            parts = self.windows(rosters, wanted)
         return b"".join([roster.window(first, count) for roster, first, count in parts])
 
     def seats(

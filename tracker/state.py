@@ -122,8 +122,7 @@ class Swarms:
         )
         if swarm is None or request.event is Event.STOPPED:
             return AnnounceAnswer(SwarmCounts() if swarm is None else swarm.counts())
-        families = (0, 1) if family < LOOPBACK else (0, 1, 2, 3)
-        rosters = swarm.eligible(families, 2 * family + complete, key, complete=complete)
+        rosters = swarm.eligible(2 * family + complete, key, both=True)
         wanted = self._wanted(request.numwant)
         near = None if complete or request.playhead is None else now - request.playhead
         if request.compact:
@@ -155,7 +154,7 @@ class Swarms:
         event: Event,
         numwant: int | None,
         playhead: float | None = None,
-    ) -> tuple[int, int, bytes]:
+    ) -> tuple[int, int, bytes | bytearray]:
         """The same for one address family, as UDP has it (BEP 15), without an object per request.
 
         Args:
@@ -182,15 +181,14 @@ class Swarms:
             return 0, 0, b""
         if event is Event.STOPPED:
             return swarm.complete, swarm.incomplete, b""
-        families = (family,) if family < LOOPBACK else (family - LOOPBACK, family)
-        rosters = swarm.eligible(families, 2 * family + complete, key, complete=complete)
+        rosters = swarm.eligible(2 * family + complete, key, both=False)
         wanted = self._wanted(numwant)
         if complete or playhead is None:
             packed = self._sampler.packed(rosters, wanted)
         else:
             seats = self._sampler.seats(rosters, wanted, now - playhead, peer_id)
             packed = pack(seats, WIDTHS[family])
-        if not len(swarm):
+        if not swarm.complete + swarm.incomplete:
             self._settle(info_hash, swarm)
         return swarm.complete, swarm.incomplete, packed
 
@@ -331,7 +329,7 @@ class Swarms:
                 event=event,
                 playhead=playhead,
             )
-        if roster.ids[place * 20 : place * 20 + 20] != peer_id:
+        if not roster.ids.startswith(peer_id, place * 20):
             roster.ids[place * 20 : place * 20 + 20] = peer_id
             roster.counted[place] = False  # another client, which may complete once more
         if playhead is not None or roster.tells:

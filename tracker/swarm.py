@@ -5,7 +5,7 @@ A kind is an address family (0 IPv4, 1 IPv6, and 2 and 3, the same two on loopba
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tracker.messages import SwarmCounts, is_loopback
@@ -20,6 +20,27 @@ WIDTHS: Final = (6, 18, 6, 18)
 """Bytes of a packed endpoint, by family."""
 
 _KINDS: Final = 8
+
+
+def _kinds_told(families: Iterable[int], *, complete: bool) -> tuple[int, ...]:
+    """The kinds of which an asker is told: who has the whole film does not need others who have."""
+    both = ((2 * family,) if complete else (2 * family, 2 * family + 1) for family in families)
+    return tuple(kind for kinds in both for kind in kinds)
+
+
+_KINDS_TOLD: Final = tuple(
+    _kinds_told((0, 1) if family < LOOPBACK else (0, 1, 2, 3), complete=complete)
+    for family in range(len(WIDTHS))
+    for complete in (False, True)
+)
+"""By the asker's kind, whom it is told of: nobody on loopback, unless it is there itself."""
+
+_KINDS_TOLD_OF_ONE: Final = tuple(
+    _kinds_told((family,) if family < LOOPBACK else (family - LOOPBACK, family), complete=complete)
+    for family in range(len(WIDTHS))
+    for complete in (False, True)
+)
+"""The same with endpoints of the asker's own width alone."""
 
 
 def family_of(address: bytes) -> int:
@@ -91,23 +112,23 @@ class Swarm:
         )
         return heard, kind // 2, roster.key_at(place)
 
-    def eligible(
-        self, families: tuple[int, ...], own: int, key: int, *, complete: bool
-    ) -> list[tuple[Roster, int]]:
+    def eligible(self, own: int, key: int, *, both: bool) -> list[tuple[Roster, int]]:
         """Whom an asker may be told of: rosters, and the asker's own place there, or -1.
 
         Args:
-            families: of the answer.
             own: the asker's kind.
             key: its endpoint.
-            complete: it has the whole film, and does not need others who have.
+            both: of both address families, or of its own alone.
         """
         found = []
-        for family in families:
-            for kind in (2 * family,) if complete else (2 * family, 2 * family + 1):
-                roster = self.rosters[kind]
-                if roster is not None:
-                    place = roster.places.get(key, -1) if kind == own else -1
-                    if place < 0 or len(roster.heard) > 1:
-                        found.append((roster, place))
+        rosters = self.rosters
+        for kind in (_KINDS_TOLD if both else _KINDS_TOLD_OF_ONE)[own]:
+            roster = rosters[kind]
+            if roster is not None:
+                if kind != own:
+                    found.append((roster, -1))
+                    continue
+                place = roster.places.get(key, -1)
+                if place < 0 or len(roster.heard) > 1:
+                    found.append((roster, place))
         return found

@@ -1,7 +1,8 @@
 """Announces over HTTP on connections that stay open.
 
 `http_load.py PORT PROCESS SECONDS SWARMS PEERS` says as JSON what came back. It is a closed
-loop: each connection has one request under way.
+loop: each connection has one request under way. With no seconds it has each member announce itself
+once.
 """
 
 import json
@@ -29,7 +30,7 @@ def request(swarm: int, peer: int) -> bytes:
 
 
 def main() -> None:
-    """Fill the tracker, then measure."""
+    """Fill the tracker, or measure."""
     port, process, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
     swarms, peers = int(sys.argv[4]), int(sys.argv[5])
     requests = [request(swarm, peer) for peer in range(peers) for swarm in range(swarms)]
@@ -42,8 +43,8 @@ def main() -> None:
         poll.register(sock, select.EPOLLIN)
         sock.send(requests[order.pop()])
     answers = wrong = 0
-    fill, started, before, own = len(requests), 0.0, 0.0, 0.0
-    while not started or time.monotonic() - started < seconds:
+    started, before, own = time.monotonic(), cpu_seconds(process), time.process_time()
+    while time.monotonic() - started < seconds if seconds else answers < len(requests):
         for number, _ in poll.poll():
             answer = connections[number].recv(65536)
             answers += 1
@@ -51,9 +52,6 @@ def main() -> None:
             if not order:
                 order = np.random.default_rng(answers).permutation(len(requests)).tolist()
             connections[number].send(requests[order.pop()])
-        if not started and answers >= fill:
-            answers, started = 0, time.monotonic()
-            before, own = cpu_seconds(process), time.process_time()
     figures = {
         "answers": answers,
         "seconds": time.monotonic() - started,

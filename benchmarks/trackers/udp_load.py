@@ -2,8 +2,9 @@
 
 Datagrams leave and come in batches (`sendmmsg`, `recvmmsg`), and are made of an array of requests
 whose changing fields are filled in for a whole batch at once: so this costs far less for each
-announce than our tracker. It runs as a program of its own: `udp_load.py PORT PROCESS SECONDS SWARMS
-PEERS NUMWANT` says as JSON what came back, and how much CPU time the tracker's process has had.
+announce than our tracker. It runs as a program of its own: `udp_load.py PORT PROCESS SECONDS
+SWARMS PEERS NUMWANT` says as JSON what came back, and how much CPU time the tracker's process has
+had. With no seconds it has each member announce itself once.
 """
 
 import ctypes
@@ -151,15 +152,13 @@ def cpu_seconds(process: int) -> float:
 
 
 def main() -> None:
-    """Fill the tracker, then measure."""
+    """Fill the tracker, or measure."""
     port, process = int(sys.argv[1]), int(sys.argv[2])
     seconds, swarms, peers, numwant = float(sys.argv[3]), *map(int, sys.argv[4:7])
     load = Load(swarms, peers, numwant)
     connections = [Connection(port) for _ in range(SOCKETS)]
-    load.run(connections, 0.0, all_once=True)
-    load.answers = load.bytes = load.lost = load.refused = 0
     before, own = cpu_seconds(process), time.process_time()
-    took = load.run(connections, seconds, all_once=False)
+    took = load.run(connections, seconds, all_once=not seconds)
     figures = {
         "answers": load.answers,
         "seconds": took,

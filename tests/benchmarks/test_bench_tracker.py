@@ -41,6 +41,8 @@ def tracker():
     ("script", "words"), [("trackers/udp_load.py", (50,)), ("trackers/http_load.py", ())]
 )
 def test_every_answer_counts(script, words, tracker):
+    filled = run(script, *tracker, 0, 2, 64, *words)
+    assert filled["answers"] + filled["lost"] >= 2 * 64
     figures = run(script, *tracker, 0.2, 2, 64, *words)
     assert figures["answers"] > 0
     assert figures["refused"] == 0
@@ -58,10 +60,11 @@ def test_memory_is_told_for_each_peer():
 
 @pytest.mark.slow
 def test_without_opentracker_it_says_so_and_measures_ours():
-    words = ("--opentracker", "no-such-program", "--rounds", 1, "--seconds", 0.2)
+    words = ("--opentracker", "no-such-program", "--rounds", 2, "--seconds", 0.2)
     figures = run(
         "bench_tracker.py", *words, "--swarms", 2, "--peers", 64, "--memory-peers", 0, "--json"
     )
     assert figures["udp_answers_per_cpu_second"] > 0
+    assert 0 < figures["udp_core_speed"] <= 1
     assert figures["http_answers_per_cpu_second"] > 0
     assert "udp_ratio_to_opentracker" not in figures
