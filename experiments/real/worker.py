@@ -39,7 +39,7 @@ __all__ = ["Job", "Worker"]
 
 _PROGRESS_SECONDS = 1.0
 _MOSTLY = 0.95
-_TICK_SECONDS = 0.05
+_TICK_SECONDS = 0.1
 _PAUSE_SECONDS = 0.1
 
 

@@ -1,10 +1,14 @@
-"""Start a program all of which ends with its parent.
+"""Start a program all of which ends with its parent, on one core.
 
 As a program: `python -m netem.guest.launch PARENT COMMAND...`.
 
 User-mode Linux runs its guest's programs as processes of this machine, and killed with SIGKILL it
 cannot end them. In a process namespace of its own the kernel does it: with the first process all
 others go. Where no such namespace can be made, it runs without.
+
+It runs one thing at a time, but in two processes: the guest's program, and the guest's kernel, to
+which each of its system calls and page faults is handed over and back. Between two cores each
+hand-over has to wake the other one, which took 290 microseconds where one core took 18.
 """
 
 import ctypes
@@ -35,10 +39,17 @@ def _own_processes() -> None:
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="ascii")
 
 
+def _stay_on_one_core() -> None:
+    """Of those that we may have, another for the next one that is started."""
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[os.getpid() % len(cores)]})
+
+
 def main(words: list[str]) -> int:
     """Run the command; returns its exit code."""
     parent, *command = words
     end_with_parent(int(parent))
+    _stay_on_one_core()
     _own_processes()
     alive, _held = os.pipe()  # the other end is open for as long as we are
     child = os.fork()

@@ -296,6 +296,7 @@ def _native_settings(
     mapping = settings.port_mapping and not settings.is_loopback
     nodes = {"dht_bootstrap_nodes": ",".join(settings.dht_nodes)} if settings.dht_nodes else {}
     return nodes | {
+        "aio_threads": 2,  # all of them wake at each tick; a film or a few need no more
         "alert_mask": _ALERTS,
         "alert_queue_size": 20_000,
         "allow_multiple_connections_per_ip": True,  # viewers behind one address
