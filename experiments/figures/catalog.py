@@ -9,6 +9,7 @@ from experiments.errors import ScenarioError
 from experiments.figures.conditions import CONDITION_FIGURES
 from experiments.figures.figure import Figure
 from experiments.figures.neighbours import NEIGHBOURS
+from experiments.figures.paths import PATHS, PATHS_STARTS
 from experiments.figures.policies import POLICY_FIGURES
 
 __all__ = ["FIGURES", "KNOWN", "find_figures"]
@@ -19,7 +20,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
 """The source's."""
 KNOWN: Final[Mapping[str, Figure]] = {
     **FIGURES,
-    **{figure.name: figure for figure in (NEIGHBOURS, COMPARISON)},
+    **{figure.name: figure for figure in (NEIGHBOURS, PATHS, PATHS_STARTS, COMPARISON)},
 }
 """Those, and our own, which have to be asked for by name."""
 

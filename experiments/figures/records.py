@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-from experiments.errors import LabError
+from experiments.errors import LabError, ScenarioError
 from experiments.swarms.result import RunResult
+from experiments.swarms.text import describe, from_plain
 
 __all__ = ["Done", "Record", "Records", "scenario_key"]
 
@@ -49,8 +50,11 @@ class Record:
 
     @property
     def key(self) -> str:
-        """What it stands for."""
-        return scenario_key(self.engine, self.done.result.scenario)
+        """What it stands for; fields that it was made without have their defaults."""
+        described = self.done.result.scenario
+        with contextlib.suppress(ScenarioError):  # a field of it is no more: it stands for itself
+            described = describe(from_plain(described))
+        return scenario_key(self.engine, described)
 
 
 def scenario_key(engine: str, described: Mapping[str, Any]) -> str:

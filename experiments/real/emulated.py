@@ -143,22 +143,24 @@ class Emulation:
 
 
 def topology_of(scenario: Scenario) -> Topology | None:
-    """The network of a scenario's latencies: delay on all that each machine sends.
+    """The network of a scenario's latencies and losses: they meet all that each machine sends.
 
     Returns:
-        It, with the hosts `server` and `viewer-0` onwards; None if there are no latencies.
+        It, with the hosts `server` and `viewer-0` onwards; None if there are neither.
     """
-    delays = [viewer.link.latency_seconds for viewer in scenario.crowd()]
-    server = scenario.server_latency_seconds
-    if not server and not any(delays):
+    if not scenario.needs_network:
         return None
-    names = {delay: f"delay-{at}" for at, delay in enumerate(sorted({server, *delays}))}
+    sends = [(viewer.link.latency_seconds, viewer.link.loss) for viewer in scenario.crowd()]
+    server = (scenario.server_latency_seconds, scenario.server_loss)
+    names = {path: f"path-{at}" for at, path in enumerate(sorted({server, *sends}))}
     return Topology(
         name=f"latencies of {scenario.name}",
-        classes=tuple(LatencyClass(name, delay) for delay, name in names.items()),
+        classes=tuple(
+            LatencyClass(name, delay, loss=loss) for (delay, loss), name in names.items()
+        ),
         hosts=(
             Host(OPERATOR_HOST, names[server]),
-            *(Host(f"viewer-{number}", names[delay]) for number, delay in enumerate(delays)),
+            *(Host(f"viewer-{number}", names[path]) for number, path in enumerate(sends)),
         ),
     )
 
@@ -177,11 +179,19 @@ def emulation_for(scenario: Scenario, given: Emulation | None) -> Emulation | No
     if given is not None:
         if own is not None:
             raise ScenarioError(
-                "links.latency_seconds must be 0 on a network that has its own delays"
+                "links.latency_seconds and links.loss must be 0 on a network that has its own"
+            )
+        if scenario.congestion_control:
+            raise ScenarioError(
+                "congestion_control: with a network, it is said by --congestion-control"
             )
         given.check(scenario)
         return given
     if own is None:
+        if scenario.congestion_control:
+            raise ScenarioError(
+                "congestion_control is pinned on emulated networks: give links.latency_seconds, too"
+            )
         return None
     try:
         choice = choose(own)
@@ -192,4 +202,4 @@ def emulation_for(scenario: Scenario, given: Emulation | None) -> Emulation | No
             f"links.latency_seconds: this machine can have that only in a guest ({choice.why}):"
             " put 'toast-netem guest --memory 4GB' before the command"
         )
-    return Emulation(own, choice)
+    return Emulation(own, choice, scenario.congestion_control or None)

@@ -7,7 +7,7 @@ from pathlib import Path
 from experiments import bound
 from experiments.errors import ScenarioError
 from experiments.swarms.scenario import Choking, Client, Link, Scenario
-from toast.swarm import SessionSettings
+from toast.swarm import SessionSettings, Utp
 from toast.viewer import Behaviour, ViewerSettings
 
 __all__ = ["check", "note_on", "session_settings", "storage_bytes", "viewer_settings"]
@@ -59,6 +59,7 @@ def session_settings(scenario: Scenario, link: Link, listen_host: str) -> Sessio
         connections=scenario.connections,
         serves_takers=scenario.choking is Choking.SEED,
         peer_exchange=scenario.peer_exchange,
+        utp=Utp.ONLY if scenario.utp else Utp.ACCEPT,
     )
 
 

@@ -43,6 +43,11 @@ class SimEngine:
                 f"client is {scenario.client.value!r}: the simulator knows our viewer alone; "
                 "take the real engine"
             )
+        if scenario.loses or scenario.congestion_control or scenario.utp:
+            raise ScenarioError(
+                "links.loss, server_loss, congestion_control, utp: the simulator has no packets;"
+                " take the real engine"
+            )
         played, timemap = _with_file(scenario)
         try:
             world = World(played, timemap=timemap, settings=self._settings, say=say)

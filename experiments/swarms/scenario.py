@@ -172,6 +172,8 @@ class Link:
     """Download cap, bits per second; None: no cap."""
     latency_seconds: float = 0.0
     """One-way delay of everything that such a viewer sends."""
+    loss: float = 0.0
+    """Share of the packets that such a viewer sends that are lost, by chance; real viewers only."""
     share: float = 1.0
     """How many viewers are of this class, in proportion to the others' shares."""
 
@@ -180,6 +182,7 @@ class Link:
         if self.download_bps is not None:
             _positive("links.download_bps", self.download_bps)
         _at_least("links.latency_seconds", self.latency_seconds, 0.0)
+        _share("links.loss", self.loss)
         _positive("links.share", self.share)
 
     @property
@@ -271,6 +274,13 @@ class Scenario:
     """Most that the VoD server sends, all viewers together; None: no cap."""
     server_latency_seconds: float = 0.0
     """One-way delay of everything that the operator's machine sends."""
+    server_loss: float = 0.0
+    """Share of the packets that it sends that are lost, by chance; real viewers only."""
+    congestion_control: str = ""
+    """TCP's on an emulated network, by the kernel's name; empty: the machine's; real viewers
+    only."""
+    utp: bool = False
+    """Whether viewers reach each other over uTP alone, and not over TCP; real viewers only."""
     run_seconds: float | None = None
     """When the run ends, after the first arrival; None: when the last viewer has seen the film."""
     random_seed: int = 1
@@ -293,6 +303,7 @@ class Scenario:
                 f"buffer_fraction is {self.buffer_fraction}, and must be above 0 and at most 1"
             )
         self._check_restless()
+        _share("server_loss", self.server_loss)
         _positive("request_queue_seconds", self.request_queue_seconds)
         for name in ("upload_slots", "connections"):
             _at_least(name, getattr(self, name), 1)
@@ -308,6 +319,17 @@ class Scenario:
             _share(name, getattr(self, name))
         if self.seeking_share and self.client is not Client.TOAST:
             raise ScenarioError(f"seeking_share is for our own client alone, not for {self.client}")
+
+    @property
+    def needs_network(self) -> bool:
+        """Whether something of it can only be had between machines, real or emulated."""
+        delays = (self.server_latency_seconds, *(link.latency_seconds for link in self.links))
+        return any(delays) or self.loses
+
+    @property
+    def loses(self) -> bool:
+        """Whether packets are lost in it."""
+        return any((self.server_loss, *(link.loss for link in self.links)))
 
     def crowd(self) -> tuple[SwarmViewer, ...]:
         """Every viewer, in the order of arrival: the same for the same scenario.

@@ -14,27 +14,32 @@ from netem.topology import GilbertElliott, Host, LatencyClass, Topology
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(900)]
 
-RATE = 250_000.0
-CLASSES = {
-    "plain": LatencyClass("plain", 0.025, rate=RATE, queue_seconds=1.0),
-    "lossy": LatencyClass("lossy", 0.010, 0.003, loss=0.02, rate=RATE, queue_seconds=1.0),
-    "wild": LatencyClass(
-        "wild",
-        0.030,
-        0.008,
-        distribution=Distribution.NORMAL,
-        bursts=GilbertElliott(0.01, 0.3),
-        rate=RATE,
-        queue_seconds=1.0,
-    ),
-    "hasty": LatencyClass("hasty", 0.020, reorder=0.1, rate=RATE, queue_seconds=1.0),
-}
+RATES = {"tun": 250_000.0, "uml": 100_000.0}
+"""Of every link, bytes/s: a guest's one core carries less than two cores do."""
 
 
-def a_town(pairs):
+def classes(rate):
+    return {
+        "plain": LatencyClass("plain", 0.025, rate=rate, queue_seconds=1.0),
+        "lossy": LatencyClass("lossy", 0.010, 0.003, loss=0.02, rate=rate, queue_seconds=1.0),
+        "wild": LatencyClass(
+            "wild",
+            0.030,
+            0.008,
+            distribution=Distribution.NORMAL,
+            bursts=GilbertElliott(0.01, 0.3),
+            rate=rate,
+            queue_seconds=1.0,
+        ),
+        "hasty": LatencyClass("hasty", 0.020, reorder=0.1, rate=rate, queue_seconds=1.0),
+    }
+
+
+def a_town(pairs, rate):
     """So many pairs of hosts of each class."""
-    hosts = tuple(Host(f"{name}-{n}", name) for name in CLASSES for n in range(1, 2 * pairs + 1))
-    return Topology("town", tuple(CLASSES.values()), hosts)
+    kinds = classes(rate)
+    hosts = tuple(Host(f"{name}-{n}", name) for name in kinds for n in range(1, 2 * pairs + 1))
+    return Topology("town", tuple(kinds.values()), hosts)
 
 
 @pytest.mark.parametrize("backend", ["tun", "uml"], ids=["on_tun", "on_uml"])
@@ -48,17 +53,18 @@ async def test_under_load_it_is_what_it_says(backend, full, figures):
         pytest.skip(missing)
     if backend == "uml" and not full:
         pytest.skip("only with --full: tests/lab/test_netem_uml.py boots a guest already")
-    topology = a_town(3 if full else 1)
+    rate = RATES[backend]
+    topology = a_town(3 if full else 1, rate)
     many = 1500 if full else 50
     wrong = []
     began = time.monotonic()
     async with Network(topology, backend=how) as network:
         figures[f"netem_{backend}_hosts"] = len(topology.hosts)
         figures[f"netem_{backend}_up_seconds"] = round(time.monotonic() - began, 2)
-        for name in CLASSES if full else ["lossy"]:
+        for name in classes(rate) if full else ["lossy"]:
             pair = (f"{name}-1", f"{name}-2")
             others = [host.name for host in topology.hosts if host.name not in pair]
-            async with loaded(network, others, [RATE / 2] * len(others)):
+            async with loaded(network, others, [rate / 2] * len(others)):
                 seen = await measure(
                     network, *pair, pings=many, packets=many, flood_seconds=2.0 if full else 0.3
                 )

@@ -80,6 +80,24 @@ def test_a_folder_from_elsewhere_stands(tmp_path, tasks):
     assert run(tmp_path / "here", tasks) == []
 
 
+def test_a_result_from_before_a_field_was_stands_for_the_fields_default(tmp_path, tasks):
+    run(tmp_path, tasks)
+    for path in tmp_path.rglob("*.json"):
+        old = json.loads(path.read_text())
+        del old["scenario"]["server_loss"], old["scenario"]["links"][0]["loss"]
+        path.write_text(json.dumps(old))
+    assert run(tmp_path, tasks) == []
+
+
+def test_a_result_with_a_field_that_is_no_more_stands_for_nothing_now(tmp_path, tasks):
+    run(tmp_path, tasks)
+    for path in tmp_path.rglob("*.json"):
+        old = json.loads(path.read_text())
+        old["scenario"]["colour"] = "green"
+        path.write_text(json.dumps(old))
+    assert len(run(tmp_path, tasks)) == len({task.key for task in tasks})
+
+
 def test_another_scenario_or_engine_is_run_in_its_place(tmp_path, task):
     old = task()
     run(tmp_path, [old])

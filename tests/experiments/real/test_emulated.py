@@ -63,12 +63,33 @@ def test_a_scenarios_latencies_become_delays_of_its_machines():
     assert topology_of(Scenario(viewers=4)) is None
 
 
+def test_its_losses_are_those_of_all_that_its_machines_send():
+    lossy = Scenario(viewers=1, links=(Link(loss=0.01),), server_loss=0.02)
+    losses = {
+        host.name: topology_of(lossy).latency_class(host.latency_class).loss
+        for host in topology_of(lossy).hosts
+    }
+    assert losses == {"server": 0.02, "viewer-0": 0.01}
+
+
+def test_congestion_control_is_that_of_an_emulated_network(monkeypatch):
+    monkeypatch.setattr(emulated, "choose", lambda _: CHOICE)
+    reno = {"congestion_control": "reno"}
+    assert emulation_for(MIXED.with_(**reno), None).congestion_control == "reno"
+    assert emulation_for(MIXED, None).congestion_control is None
+    plain = Scenario(viewers=2, **reno)
+    with pytest.raises(ScenarioError, match=r"give links\.latency_seconds, too"):
+        emulation_for(plain, None)
+    with pytest.raises(ScenarioError, match="it is said by --congestion-control"):
+        emulation_for(plain, Emulation(town("server", "one", "two"), CHOICE))
+
+
 def test_without_latencies_there_is_no_network_but_the_one_given():
     plain = Scenario(viewers=2)
     assert emulation_for(plain, None) is None
     given = Emulation(town("server", "one", "two"), CHOICE)
     assert emulation_for(plain, given) is given
-    with pytest.raises(ScenarioError, match="must be 0 on a network that has its own delays"):
+    with pytest.raises(ScenarioError, match="must be 0 on a network that has its own"):
         emulation_for(MIXED, given)
 
 

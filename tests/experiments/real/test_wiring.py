@@ -17,6 +17,7 @@ from experiments.real.wiring import (
 )
 from experiments.swarms.presets import SCALES
 from experiments.swarms.scenario import Arrivals, Choking, Client, Film, Link, Scenario
+from toast.swarm import Utp
 
 PLAIN = Scenario(
     viewers=5, film=Film(duration_seconds=10.0), arrivals=Arrivals(spacing_seconds=4.0)
@@ -48,6 +49,7 @@ def test_links_and_the_rest_become_settings_of_the_session():
         upload_slots=3,
         connections=7,
         peer_exchange=True,
+        utp=True,
         choking=Choking.SEED,
     )
     settings = session_settings(scenario, link, "127.9.0.1")
@@ -58,12 +60,14 @@ def test_links_and_the_rest_become_settings_of_the_session():
     assert (settings.upload_slots, settings.connections) == (3, 7)
     assert settings.peer_exchange
     assert settings.serves_takers
+    assert settings.utp is Utp.ONLY
 
 
 def test_stock_choking_without_peer_exchange_is_the_default():
     settings = session_settings(PLAIN, Link(), "127.9.0.1")
     assert not settings.serves_takers
     assert not settings.peer_exchange
+    assert settings.utp is Utp.ACCEPT
     assert settings.download_rate is None
 
 

@@ -220,6 +220,10 @@ def test_progress_goes_from_the_first_arrival_to_the_end():
     [
         (small(client=Client.UNICAST), "client"),
         (small(buffer_fraction=0.01), "buffer_fraction"),
+        (small(links=(Link(loss=0.01),)), r"links\.loss"),
+        (small(server_loss=0.01), "server_loss"),
+        (small(congestion_control="reno"), "congestion_control"),
+        (small(utp=True), "utp"),
     ],
 )
 def test_what_it_cannot_do_is_refused_with_the_field_named(scenario, word):

@@ -21,4 +21,3 @@ def test_all_of_it_stays_on_one_core_that_we_may_have():
 
 def test_it_ends_as_its_program_does():
     assert launched("sh", "-c", "exit 3").returncode == 3
-    assert launched("sh", "-c", "kill -9 $$").returncode == 9
