@@ -321,8 +321,9 @@ def _runner(engine: str, jobs: int | None, dask: str | None, settle_seconds: flo
     if dask is not None:
         return run_on_dask(make_engine, dask)
     if engine == "real":
-        gate = CpuGate(settle_seconds)
-        return run_in_processes(make_engine, jobs or _MOST_REAL_RUNS, gate)
+        if jobs is not None:  # whoever says how many knows the machine
+            return run_in_processes(make_engine, jobs)
+        return run_in_processes(make_engine, _MOST_REAL_RUNS, CpuGate(settle_seconds))
     return run_in_processes(make_engine, jobs or os.cpu_count() or 1)
 
 

@@ -10,6 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from tracker.errors import TrackerError
 
@@ -179,8 +180,15 @@ def open_store(url: str, keep_seconds: float, heard: Callable[[bytes], None]) ->
             protocol=2,
         )
     except ValueError as error:
-        raise TrackerError(f"{url} is no store ({error}): --store takes {_WHERE}") from error
-    return SharedStore(client, url, keep_seconds, heard)
+        reason = f"{_shown(url)} is no store ({error})"
+        raise TrackerError(f"{reason}: --store takes {_WHERE}") from error
+    return SharedStore(client, _shown(url), keep_seconds, heard)
+
+
+def _shown(url: str) -> str:
+    """A URL as people may read it: without its password."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def _reason(error: Exception) -> str:

@@ -4,11 +4,13 @@ import asyncio
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
 from netem.backends import UmlBackend
 from netem.errors import NetemError
+from netem.guest.frames import Kind
 from netem.guest.guest import Guest
 from netem.network import Network
 from netem.topology import Host, LatencyClass, Topology
@@ -16,6 +18,9 @@ from tests.conformance.check_network import TOWN, check_effects, check_programs
 from tests.lab.guests import guests, needs_uml
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(300), needs_uml]
+
+
+STALE = Path(__file__).parents[1] / "netem" / "test_stale.py"
 
 
 async def until_as_before(before):
@@ -48,6 +53,7 @@ async def test_with_loopback_a_host_reaches_itself_in_twice_its_delay():
 
 GUEST = """
 import asyncio, sys
+from netem.guest.frames import Kind
 from netem.guest.guest import Guest
 async def main():
     async with Guest(256 << 20) as guest:
@@ -69,6 +75,22 @@ async def test_killed_with_sigkill_a_guest_and_all_in_it_end():
     parent.kill()
     await parent.wait()
     await until_as_before(before)
+
+
+async def test_killed_at_any_moment_a_kernel_network_leaves_nothing():
+    """What tests/netem/test_stale.py has for backends of the running kernel, where it has NetEm."""
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "on_kernel"]
+    said = b""
+
+    def hear(frame):
+        nonlocal said
+        said += frame.data if frame.kind is not Kind.EXIT else b""
+
+    async with Guest(512 << 20) as guest:
+        program = await guest.start([*words, str(STALE)], hear)
+        assert await program.wait() == 0, said.decode()
+    assert b" passed" in said
+    assert b"skipped" not in said
 
 
 async def test_a_guest_that_dies_is_an_error_for_whoever_waits():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from netem.backends import TunBackend
+from netem.backends import KernelBackend, TunBackend
 from netem.spec import NetworkSpec
 from netem.stale import sweep
 from netem.standing import bring_up, take_down
@@ -15,6 +15,15 @@ from netem.topology import Host, LatencyClass, Topology
 pytestmark = pytest.mark.slow
 
 SPEC = NetworkSpec(Topology("t", (LatencyClass("a"),), (Host("one", "a"),)), lifeline=False)
+
+
+@pytest.fixture(params=[TunBackend, KernelBackend], ids=["on_tun", "on_kernel"])
+def backend(request):
+    """Those that are made in this kernel. In a guest, tests/lab/test_netem_uml.py has both."""
+    made = request.param()
+    if (missing := made.missing()) is not None:
+        pytest.skip(f"{made.name}: {missing}")
+    return made
 
 
 def started(standing):
@@ -26,8 +35,8 @@ def started(standing):
     return child, grandchild
 
 
-def test_programs_that_outlive_their_keeper_end_with_the_next_down(tun, tmp_path):
-    child, grandchild = started(made := bring_up(tmp_path, "lab", TunBackend(), SPEC))
+def test_programs_that_outlive_their_keeper_end_with_the_next_down(backend, tmp_path):
+    child, grandchild = started(made := bring_up(tmp_path, "lab", backend, SPEC))
     os.kill(made.pid, signal.SIGKILL)
     os.waitpid(made.pid, 0)
     assert child.poll() is None
@@ -36,13 +45,15 @@ def test_programs_that_outlive_their_keeper_end_with_the_next_down(tun, tmp_path
     assert not is_alive(grandchild)
 
 
-def test_they_end_with_the_next_up_of_any_network_and_a_living_one_is_not_touched(tun, tmp_path):
-    standing = bring_up(tmp_path, "other", TunBackend(), SPEC)
+def test_they_end_with_the_next_up_of_any_network_and_a_living_one_is_not_touched(
+    backend, tmp_path
+):
+    standing = bring_up(tmp_path, "other", backend, SPEC)
     kept, _ = started(standing)
-    child, grandchild = started(made := bring_up(tmp_path, "lab", TunBackend(), SPEC))
+    child, grandchild = started(made := bring_up(tmp_path, "lab", backend, SPEC))
     os.kill(made.pid, signal.SIGKILL)
     os.waitpid(made.pid, 0)
-    bring_up(tmp_path, "third", TunBackend(), SPEC)
+    bring_up(tmp_path, "third", backend, SPEC)
     try:
         assert child.wait(timeout=30) == -signal.SIGKILL
         assert not is_alive(grandchild)
@@ -54,15 +65,12 @@ def test_they_end_with_the_next_up_of_any_network_and_a_living_one_is_not_touche
     assert kept.wait(timeout=30) == -signal.SIGKILL
 
 
-KEEPER = "netem.backends.tun_keeper"
-
-
 @pytest.mark.parametrize("after", [0, 1, 10, 20])
-def test_killed_while_it_is_made_nothing_is_left(tun, after, tmp_path):
+def test_killed_while_it_is_made_nothing_is_left(backend, after):
     """The keeper of a network of 20 hosts is killed after so many of them, or when it is up."""
     hosts = tuple(Host(f"h{n}", "a") for n in range(20))
     spec = NetworkSpec(Topology("t", (LatencyClass("a"),), hosts))
-    code = KILLED.format(keeper=KEEPER, after=after)
+    code = KILLED.format(name=backend.name, after=after)
     keeper = subprocess.run(
         [sys.executable, "-c", code],
         check=False,
@@ -77,8 +85,8 @@ def test_killed_while_it_is_made_nothing_is_left(tun, after, tmp_path):
 
 KILLED = """
 import os, signal
-from {keeper} import main
 from netem import namespaces
+from netem.backends.{name}_keeper import main
 made, make = 0, namespaces.make
 def make_or_die():
     global made
@@ -87,8 +95,9 @@ def make_or_die():
         os.kill(os.getpid(), signal.SIGKILL)
     return make()
 namespaces.make = make_or_die
-from netem.backends import tun_forwarder
-tun_forwarder.Forwarder.run = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+from netem.backends import kernel_keeper, tun_forwarder
+for kind in (kernel_keeper._KernelNetwork, tun_forwarder.Forwarder):
+    kind.run = lambda _: os.kill(os.getpid(), signal.SIGKILL)
 main()
 """
 

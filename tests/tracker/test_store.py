@@ -147,3 +147,10 @@ async def test_what_the_store_is_away_too_long_for_is_dropped_the_oldest_first(t
     store.send(b"%d" % number for number in range(300))
     assert store.dropped == 300 - 256
     await store.close()
+
+
+def test_a_password_is_shown_to_nobody():
+    with pytest.raises(TrackerError) as refused:
+        open_store("ftp://user:hidden@host/0", 10.0, lambda _: None)
+    assert "ftp://host/0 is no store" in str(refused.value)
+    assert "hidden" not in str(refused.value)
