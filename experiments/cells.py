@@ -382,7 +382,7 @@ CELLS: Final[tuple[Cell, ...]] = (
     Cell(
         "tracker-speed",
         "announces over UDP beside opentracker, over HTTP; memory of a million peers",
-        ("python", "benchmarks/bench_tracker.py", "--json", "--rounds", "120"),
+        ("python", "benchmarks/bench_tracker.py", "--json", "--rounds", "60"),
         (
             *_none("udp_refused", "udp_logged_refused", "http_refused"),
             Check("udp_log_cost", "<=", 0.1),
