@@ -10,7 +10,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from tracker.errors import TrackerError
 
@@ -187,8 +186,9 @@ def open_store(url: str, keep_seconds: float, heard: Callable[[bytes], None]) ->
 
 def _shown(url: str) -> str:
     """A URL as people may read it: without its password."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    scheme, colon, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{colon}{host.rpartition('@')[2]}{slash}{path}"
 
 
 def _reason(error: Exception) -> str:
