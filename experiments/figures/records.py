@@ -50,15 +50,17 @@ class Record:
 
     @property
     def key(self) -> str:
-        """What it stands for; fields that it was made without have their defaults."""
-        described = self.done.result.scenario
-        with contextlib.suppress(ScenarioError):  # a field of it is no more: it stands for itself
-            described = describe(from_plain(described))
-        return scenario_key(self.engine, described)
+        """What it stands for."""
+        return scenario_key(self.engine, self.done.result.scenario)
 
 
 def scenario_key(engine: str, described: Mapping[str, Any]) -> str:
-    """The same for two runs that are the same but for their names."""
+    """The same for two runs that are the same but for their names.
+
+    Fields that a run was made without have their defaults, and 3 is 3.0.
+    """
+    with contextlib.suppress(ScenarioError):  # a field of it is no more: it stands for itself
+        described = describe(from_plain(described))
     plain = {name: value for name, value in described.items() if name != "name"}
     return f"{engine} {json.dumps(plain, sort_keys=True)}"
 

@@ -143,7 +143,7 @@ class InProcess:
         await self.keeper.close()
         await self.http.close()
 
-    async def wait_status(self, condition, seconds=30.0):
+    async def wait_status(self, condition, seconds=100):
         """Wait until the status is as wished; returns it."""
         async with asyncio.timeout(seconds):
             while True:
