@@ -161,8 +161,6 @@ def whole(status):
     )
 
 
-# The disk is sometimes told to be well again between two errors, and nothing is moved then.
-@pytest.mark.flaky(reruns=6)
 async def test_a_disk_with_input_output_errors_is_failing_and_what_it_had_goes_elsewhere(
     films, filled, broken, figures, full
 ):

@@ -164,6 +164,9 @@ class Repairs:
         self._preferred = preferred
         self._due: list[tuple[float, int, Job]] = []
         self._tries: dict[Job, int] = {}
+        self._again: dict[Job, float | None] = {}
+        """By job that is being done: how long to wait before it is done once more, if it is."""
+        self._hurries = 0
         self._order = itertools.count()
         self._changed = asyncio.Event()
 
@@ -173,13 +176,19 @@ class Repairs:
         return len(self._tries)
 
     def want(self, job: Job, *, delay: float = 0.0) -> None:
-        """Have a job done; nothing if it waits already."""
-        if job not in self._tries:
+        """Have a job done; nothing if it waits already.
+
+        One that is being done just now is done once more: what it made may be bad again.
+        """
+        if job in self._again:
+            self._again[job] = delay
+        elif job not in self._tries:
             self._tries[job] = 0
             self._push(job, delay)
 
     def hurry(self) -> None:
         """Something changed for the better: try again what had to wait."""
+        self._hurries += 1
         self._due = [(0.0, order, job) for _, order, job in self._due]
         heapq.heapify(self._due)
         self._changed.set()
@@ -197,11 +206,22 @@ class Repairs:
     async def _work(self) -> None:
         while True:
             job = await self._next()
-            delay = await self._try(job)
-            if delay is None:
+            self._again[job] = None
+            hurries = self._hurries
+            try:
+                delay = await self._try(job)
+            except BaseException:
+                self._push(job, 0.0)  # whoever runs us next finds it
+                raise
+            finally:
+                again = self._again.pop(job)
+            if delay is None and again is not None:
+                self._tries[job] = 0
+                self._push(job, again)
+            elif delay is None:
                 self._tries.pop(job, None)
             else:
-                self._push(job, delay)
+                self._push(job, delay if hurries == self._hurries else 0.0)
 
     async def _next(self) -> Job:
         while True:

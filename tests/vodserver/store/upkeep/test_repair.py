@@ -250,3 +250,72 @@ async def test_what_waits_is_hurried_when_something_changes(home):
         repairs.hurry()
         await run_until(repairs, lambda: repairs.waiting == 0)
     assert_whole(home)
+
+
+class Stepwise:
+    """Stands for `mend`: each attempt waits until the test ends it."""
+
+    def __init__(self):
+        self.attempts = []
+
+    async def __call__(self, workshop, title, extent, disk, **options):
+        ended = asyncio.get_running_loop().create_future()
+        self.attempts.append(ended)
+        return await ended
+
+
+async def test_a_replica_that_is_bad_again_while_it_is_made_good_is_made_good_once_more(
+    home, monkeypatch
+):
+    """A viewer reads what was just written before the job is over, and the disk fails again."""
+    steps = Stepwise()
+    monkeypatch.setattr(repair, "mend", steps)
+    title, _, disk = first(home)
+    with home.open() as store:
+        repairs, _ = queue(store)
+        job = Job(title.id, 1, disk)
+        repairs.want(job)
+
+        def go_on():
+            if len(steps.attempts) == 1:
+                repairs.want(job, delay=0.01)
+            for attempt in steps.attempts:
+                if not attempt.done():
+                    attempt.set_result(0.0)
+            return repairs.waiting == 0
+
+        await run_until(repairs, go_on)
+    assert len(steps.attempts) == 2
+
+
+async def test_a_change_for_the_better_is_not_lost_on_a_job_that_fails_meanwhile(home, monkeypatch):
+    monkeypatch.setattr(repair, "_FIRST_RETRY_SECONDS", 1e6)
+    steps = Stepwise()
+    monkeypatch.setattr(repair, "mend", steps)
+    title, _, disk = first(home)
+    with home.open() as store:
+        repairs, _ = queue(store)
+        repairs.want(Job(title.id, 1, disk))
+
+        def go_on():
+            if len(steps.attempts) == 1 and not steps.attempts[0].done():
+                repairs.hurry()
+                steps.attempts[0].set_exception(TargetError(disk, "it does not take it"))
+            elif len(steps.attempts) == 2 and not steps.attempts[1].done():
+                steps.attempts[1].set_result(0.0)
+            return repairs.waiting == 0
+
+        await run_until(repairs, go_on)
+    assert len(steps.attempts) == 2
+
+
+async def test_a_job_cut_off_in_the_middle_is_done_when_the_queue_runs_again(home, monkeypatch):
+    steps = Stepwise()
+    monkeypatch.setattr(repair, "mend", steps)
+    title, _, disk = first(home)
+    with home.open() as store:
+        repairs, _ = queue(store)
+        repairs.want(Job(title.id, 1, disk))
+        await run_until(repairs, lambda: len(steps.attempts) == 1)
+        monkeypatch.undo()
+        await run_until(repairs, lambda: repairs.waiting == 0)
