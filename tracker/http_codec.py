@@ -7,10 +7,13 @@ connection closed, so that nothing behind it can be taken for another request. S
 
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Final
 
 from tracker.errors import HttpError
 
 __all__ = ["HttpRequest", "encode_response", "parse_request"]
+
+_PHRASES: Final = {status.value: status.phrase.encode() for status in HTTPStatus}
 
 
 @dataclass(slots=True)
@@ -70,7 +73,7 @@ def encode_response(
         b"Date: %b\r\nServer: toast-tracker\r\n\r\n%b"
     ) % (
         status,
-        HTTPStatus(status).phrase.encode(),
+        _PHRASES[status],
         content_type,
         len(body),
         b"keep-alive" if keep_open else b"close",

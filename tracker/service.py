@@ -65,7 +65,9 @@ class Service:
         """
         if now >= self._spread_until:
             return self.interval
-        return max(self._min_interval, math.ceil(self.interval * self._rng.uniform(0.5, 1.0)))
+        # (1 + random) / 2 is uniform from a half to one, at a fifth of the price of `uniform`.
+        spread = (1.0 + self._rng.random()) / 2.0
+        return max(self._min_interval, math.ceil(self.interval * spread))
 
     def announce(self, query: bytes, source: bytes, now: float) -> bytes:
         """The body that answers an announce over HTTP.
