@@ -17,6 +17,7 @@ _WELL = (Check("stalls", "=", 0), Check("verified", "=", True))
 _DEMO = ("toast-lab", "demo", "--json")
 _TESTS = ("pytest", "-q", "-p", "no:cacheprovider")
 _FULL = (*_TESTS, "--full")
+_TUN = "tests/lab/test_netem_tun.py"
 _ACCURACY = "tests/lab/test_netem_accuracy.py"
 _ALL_PASS = (Check("passed", ">=", 1), Check("failed", "=", 0), Check("skipped", "=", 0))
 
@@ -118,7 +119,7 @@ CELLS: Final[tuple[Cell, ...]] = (
     Cell(
         "netem-tun",
         "an emulated network has the delay, loss and rate that it was asked for",
-        (*_FULL, "-k", "not on_uml", "tests/lab/test_netem_tun.py", "tests/netem", _ACCURACY),
+        (*_FULL, "-k", "not on_uml and not on_kernel", _TUN, "tests/netem", _ACCURACY),
         (
             *_ALL_PASS,
             Check("netem_home_rtt_ms", ">=", 49.5),
@@ -136,7 +137,13 @@ CELLS: Final[tuple[Cell, ...]] = (
         "netem-uml",
         "the same of real NetEm in user-mode Linux guests, and what these leave",
         (*_FULL, "-k", "not on_tun", "tests/lab/test_netem_uml.py", _ACCURACY),
-        (*_ALL_PASS, Check("guest_seconds", ">=", 0), Check("netem_uml_wrong", "=", 0)),
+        (
+            *_ALL_PASS,
+            Check("guest_seconds", ">=", 0),
+            Check("netem_uml_up_50_hosts_seconds", "<=", 5.0),
+            Check("netem_uml_down_50_hosts_seconds", "<=", 2.0),
+            Check("netem_uml_wrong", "=", 0),
+        ),
         limit_seconds=1200.0,
     ),
     Cell(

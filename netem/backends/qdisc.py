@@ -21,6 +21,7 @@ __all__ = ["Shaping"]
 _ROOT: Final = 0xFFFFFFFF
 _NETEM: Final = 0x10000  # handle 1:
 _TBF: Final = 0x100000  # handle 10:
+_OUTER_TBF: Final = 0x200000  # handle 20:
 _ETHERNET_BYTES: Final = 14
 _BURST_SECONDS: Final = 0.005
 _LEAST_BURST_BYTES: Final = 2 * MTU_BYTES
@@ -65,6 +66,12 @@ class Shaping:
         """
         parent = _ROOT
         if not is_plain and _asks(what):
+            if rate is not None and what.reorder:
+                # `netem` sends what it lets overtake past the discipline inside it, so one outside
+                # has to count these packets, too; the inner one keeps the queue short.
+                outer = _tbf_options(rate, what.queue_seconds)
+                self._add(index, "tbf", parent, _OUTER_TBF, outer)
+                parent = _OUTER_TBF + 1
             self._add(index, "netem", parent, _NETEM, _netem_options(what))
             parent = _NETEM + 1
         if rate is not None:

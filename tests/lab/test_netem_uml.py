@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from netem.backends import UmlBackend
 from netem.errors import NetemError
 from netem.guest.frames import Kind
 from netem.guest.guest import Guest
+from netem.measure import measure
 from netem.network import Network
 from netem.topology import Host, LatencyClass, Topology
 from tests.conformance.check_network import TOWN, check_effects, check_programs
@@ -20,6 +22,7 @@ from tests.lab.guests import guests, needs_uml
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(300), needs_uml]
 
 
+RATE = 100_000.0
 STALE = Path(__file__).parents[1] / "netem" / "test_stale.py"
 
 
@@ -38,6 +41,28 @@ async def test_it_does_what_every_backend_must(full, figures):
         figures |= await check_effects(network, full=full)
     figures["guest_seconds"] = network.facts["guest_seconds"]
     await until_as_before(before)
+
+
+async def test_what_overtakes_counts_for_the_rate_too():
+    """NetEm sends it past whatever discipline is inside: the rate would be a tenth too high."""
+    hasty = LatencyClass("hasty", 0.02, reorder=0.1, rate=RATE, queue_seconds=1.0)
+    topology = Topology("t", (hasty,), (Host("a", "hasty"), Host("b", "hasty")))
+    async with Network(topology, backend=UmlBackend()) as network:
+        seen = await measure(network, "a", "b", pings=20, packets=100, flood_seconds=2.0)
+    assert seen.stream.reordered
+    assert seen.rate <= 1.04 * RATE  # a busy machine sends less, never more
+
+
+async def test_fifty_hosts_are_up_and_down_soon(full, figures):
+    many = 50 if full else 5
+    hosts = tuple(Host(f"h{number}", "a") for number in range(many))
+    topology = Topology("many", (LatencyClass("a", 0.01, rate=RATE),), hosts)
+    began = time.monotonic()
+    async with Network(topology, backend=UmlBackend()) as network:
+        up = time.monotonic()
+        assert len({network.address(host.name) for host in hosts}) == many
+    figures[f"netem_uml_up_{many}_hosts_seconds"] = round(up - began, 3)
+    figures[f"netem_uml_down_{many}_hosts_seconds"] = round(time.monotonic() - up, 3)
 
 
 async def test_with_loopback_a_host_reaches_itself_in_twice_its_delay():
