@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn, Protocol
 
 from netem import namespaces, stale
+from netem.awake import processors_awake
 from netem.errors import NetemError
 from netem.spec import NetworkSpec
 
@@ -49,7 +50,8 @@ def keep(make: Callable[[NetworkSpec, dict[str, int]], Running]) -> None:
         line = read_spec()
         say({"event": "keeper", "pid": os.getpid(), "spec": json.loads(line)})
         stale.sweep()
-        _keep(NetworkSpec.from_json(line), make)
+        with processors_awake() as awake:
+            _keep(NetworkSpec.from_json(line), make, awake=awake)
     except NetemError as error:
         say({"event": "failed", "reason": str(error)})
         sys.exit(error.exit_code)
@@ -79,7 +81,9 @@ def say(value: dict[str, Any]) -> None:
         sys.stdout.flush()
 
 
-def _keep(spec: NetworkSpec, make: Callable[[NetworkSpec, dict[str, int]], Running]) -> None:
+def _keep(
+    spec: NetworkSpec, make: Callable[[NetworkSpec, dict[str, int]], Running], *, awake: bool
+) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _asked_to_end)
     began = time.monotonic()
@@ -95,6 +99,7 @@ def _keep(spec: NetworkSpec, make: Callable[[NetworkSpec, dict[str, int]], Runni
                     for name, address in spec.addresses().items()
                 },
                 **network.facts,
+                "awake": awake,
                 "up_seconds": round(time.monotonic() - began, 4),
             }
         )

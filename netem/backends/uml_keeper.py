@@ -9,6 +9,7 @@ import sys
 import time
 from typing import Any, Final
 
+from netem.awake import processors_awake
 from netem.backends.keeper import read_spec, say
 from netem.errors import NetemError
 from netem.guest.door import Door
@@ -29,13 +30,14 @@ def main() -> None:
     try:
         line = read_spec()
         say({"event": "keeper", "pid": os.getpid(), "spec": json.loads(line)})
-        asyncio.run(_keep(NetworkSpec.from_json(line)))
+        with processors_awake() as awake:
+            asyncio.run(_keep(NetworkSpec.from_json(line), awake=awake))
     except NetemError as error:
         say({"event": "failed", "reason": str(error)})
         sys.exit(error.exit_code)
 
 
-async def _keep(spec: NetworkSpec) -> None:
+async def _keep(spec: NetworkSpec, *, awake: bool) -> None:
     began = time.monotonic()
     asked = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -52,6 +54,7 @@ async def _keep(spec: NetworkSpec) -> None:
         for host in up["hosts"].values():
             prefix = json.dumps([*host["enter"], "0"])
             host["enter"] = [sys.executable, "-m", "netem.guest.client", door.name, prefix]
+        up["awake"] = awake  # our processors, not the guest's
         up["guest_seconds"] = round(time.monotonic() - began, 3)
         say(up)
         ends = [asyncio.create_task(asked.wait()), asyncio.create_task(guest.wait_end())]
