@@ -11,12 +11,14 @@ About 130 bytes for a member; objects of Python's, one for each, would be ten ti
 import math
 from array import array
 from bisect import bisect_left
+from typing import Final
 
 import numpy as np
 
 __all__ = ["PEER_ID_BYTES", "Roster"]
 
 PEER_ID_BYTES = 20
+_WORD_BYTES: Final = 8
 
 
 class Roster:
@@ -52,7 +54,8 @@ class Roster:
         # Only a swarm in which somebody says where in the film it is has these.
         self._began: array[float] | None = None  # by place, NaN: does not say
         self._line = array("d")  # the same, sorted: who is further in the film comes first
-        self._line_keys: list[int] = []
+        # Numbers of 8 bytes where endpoints fit into these: an object of Python's takes 32 more.
+        self._line_keys: array[int] | list[int] = array("Q") if width <= _WORD_BYTES else []
 
     def __len__(self) -> int:
         return len(self.heard)

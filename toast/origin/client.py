@@ -17,6 +17,9 @@ __all__ = ["Fetched", "OriginClient", "OriginSettings", "Received"]
 Received = Callable[[int, bytes], None]
 
 _BUSY = 503
+_PIECE_BYTES = 256 * 1024
+_PIECE_FLIGHTS = 4.2
+"""Round trips in which a cold connection sends a piece: ten packets, then doubling (RFC 6928)."""
 _CONTENT_RANGE = re.compile(r"^bytes (\d{1,18})-(\d{1,18})/(\d{1,18})$")
 
 
@@ -35,7 +38,7 @@ class OriginSettings:
     assumed_rtt_seconds: float = 0.1
     """Round trip assumed until one was measured."""
     assumed_rate: float = 2_500_000.0
-    """Bytes per second assumed until measured: 20 Mb/s."""
+    """Bytes per second assumed until measured: 20 Mb/s. On a long way less: see `estimate`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +98,20 @@ class OriginClient:
         return 0.0 if self.up else max(0.0, self._retry_at - self._clock())
 
     def estimate(self) -> OriginEstimate:
-        """How long the next fetch will take: pessimistic (p90 of RTTs, p10 of rates)."""
+        """How long the next fetch will take: pessimistic (p90 of RTTs, p10 of rates).
+
+        While no rate was measured, a connection is taken to be cold.
+        """
         settings = self.settings
         rtt = sorted(self._rtts)[int(len(self._rtts) * 0.9)] if self._rtts else None
         rate = sorted(self._rates)[len(self._rates) // 10] if self._rates else None
+        if rate is None:
+            rate = settings.assumed_rate
+            if rtt is not None:  # of a new connection, so of two round trips
+                rate = min(rate, _PIECE_BYTES / (_PIECE_FLIGHTS * rtt / 2))
         return OriginEstimate(
             rtt_seconds=settings.assumed_rtt_seconds if rtt is None else rtt,
-            rate=settings.assumed_rate if rate is None else rate,
+            rate=rate,
             up=self.up,
         )
 
@@ -193,6 +203,7 @@ class OriginClient:
             self.received_bytes += head
             self._check(url, answer, start, end)
             answered_at = self._clock()
+            self._rtts.append(answered_at - asked_at)  # the next one must not wait for the body
             self._lanes.answer_begins()
             try:
                 data = await self._read(answer, start, end, received)
@@ -201,7 +212,6 @@ class OriginClient:
         if len(data) != end - start:
             raise OriginError(f"VoD server {url} broke off after {len(data)} bytes")
         took = self._clock() - answered_at
-        self._rtts.append(answered_at - asked_at)
         if len(data) >= 64 * 1024 and took > 0:
             self._rates.append(len(data) / took)
         return Fetched(data, len(data) + head)

@@ -2,8 +2,16 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 __all__ = ["Turn"]
+
+_INITIAL_WINDOW: Final = 10 * 1460
+"""Bytes that a new connection sends in its first round trip; twice that in the next (RFC 6928)."""
+
+_AT_ONCE_BYTES: Final = 32 * 1024
+"""So little is no reason to have others wait: it comes in one or two flights, whoever else asks,
+and a film that begins with it needs the next bytes before another round trip is over."""
 
 
 class Turn:
@@ -11,7 +19,8 @@ class Turn:
 
     Two answers that come at once share the line, and each comes late. One that is asked for when
     the other has come leaves the line idle for a round trip. In between is the moment at which the
-    last bytes of the first answer are as far away as the first bytes of the next one.
+    last bytes of the first answer are as far away as the first bytes of the next one: at once if
+    there are few, at the first bytes if the rest of them comes in the next flight.
 
     Args:
         requests: how many take this turn together.
@@ -27,7 +36,7 @@ class Turn:
         self._first_at: float | None = None
         self._since_first = 0
         self._nearly = asyncio.Event()
-        if requests <= 0:
+        if requests <= 0 or total_bytes <= _AT_ONCE_BYTES:
             self._nearly.set()
 
     @property
@@ -50,6 +59,8 @@ class Turn:
         self._left -= size
         if self._first_at is None:
             self._first_at = now
+            if self._left <= 2 * _INITIAL_WINDOW * self._requests:
+                self._nearly.set()
         else:
             self._since_first += size
         elapsed = now - self._first_at

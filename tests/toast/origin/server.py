@@ -18,6 +18,7 @@ class FilmServer:
         latency: seconds from a request to its answer, as on a real way to a server.
         hashes: of the film's blocks, at /hashes.
         pause_after: bytes of an answer after which it halts until `gate` is set.
+        pause_at: byte of the film before which it does.
     """
 
     def __init__(self, content: bytes, host: str) -> None:
@@ -29,6 +30,7 @@ class FilmServer:
         self.latency = 0.0
         self.hashes = b""
         self.pause_after: int | None = None
+        self.pause_at: int | None = None
         self._host = host
         self._port = 0
         self._runner: web.AppRunner | None = None
@@ -70,15 +72,19 @@ class FilmServer:
         return web.Response(status=plan.status, headers=plan.headers, body=body)
 
     async def _film(self, request: web.Request) -> web.StreamResponse:
-        if self.pause_after is None:
+        pauses = self.pause_after is not None or self.pause_at is not None
+        if not pauses:
             await self.gate.wait()
         await asyncio.sleep(self.latency)
         plan = plan_range(request.method, request.headers, length=len(self.content), etag='"film"')
         self.ranges.append((plan.start, plan.end))
-        if self.pause_after is not None:
+        if pauses:
             response = web.StreamResponse(status=plan.status, headers=plan.headers)
             await response.prepare(request)
-            middle = plan.start + self.pause_after
+            if self.pause_after is not None:
+                middle = plan.start + self.pause_after
+            else:
+                middle = min(max(plan.start, self.pause_at), plan.end)
             await response.write(self.content[plan.start : middle])
             await self.gate.wait()
             await response.write(self.content[middle : plan.end])

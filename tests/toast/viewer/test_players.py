@@ -135,7 +135,7 @@ async def test_a_paused_player_pauses_the_film(world):
 
 @pytest.mark.slow
 async def test_the_first_blocks_are_read_before_their_piece_is_complete(world):
-    world.server.pause_after = 20_000  # more than a block, less than a piece
+    world.server.pause_at = 20_000  # more than a block, less than a piece
     world.server.gate.clear()
     async with watching(world, hashes=True) as viewer:
         first = await asyncio.wait_for(anext(FilmReader(viewer).read(0, len(FILM))), 5)
