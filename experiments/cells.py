@@ -396,6 +396,7 @@ CELLS: Final[tuple[Cell, ...]] = (
             Check("udp_answers_per_cpu_second_at_full_speed", ">=", 60_000),
             Check("http_answers_per_cpu_second_at_full_speed", ">=", 15_000),
             Check("bytes_per_peer", "<=", 250),
+            Check("bytes_per_peer_with_playheads", "<=", 250),
             Check("udp_ratio_to_opentracker", ">=", 0.25),
         ),
     ),

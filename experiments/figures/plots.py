@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from itertools import cycle
+from textwrap import fill
 from typing import Any, Final
 
 import numpy as np
@@ -26,6 +27,9 @@ _OTHERS: Final = (
     *("#E69F00", "#56B4E9", "#009E73", "#D55E00"),
 )
 _SIZE: Final = (7.6, 4.2)
+_LETTERS: Final = 75
+"""So many fit beside one another under a picture of this width."""
+
 _AXES: Final = {
     "range": "in-order range, minutes of the source's hour",
     "offload": "offload, %",
@@ -181,8 +185,16 @@ def _draw_bars(axes: Any, figure: Figure, results: Results) -> None:
             linewidth=1,
             label=level.replace("_streams", ""),
         )
-    many = max(map(len, places)) * len(places) > 60
-    axes.set_xticks(range(len(places)), [p.replace(", ", "\n") if many else p for p in places])
+    letters = _LETTERS // len(places)
+    axes.set_xticks(range(len(places)), [_wrapped(place, letters) for place in places])
+
+
+def _wrapped(label: str, letters: int) -> str:
+    """In lines of so many letters at most, where that can be done between words."""
+    if len(label) <= letters:
+        return label
+    parts = [fill(part, max(1, letters), break_long_words=False) for part in label.split(", ")]
+    return "\n".join(parts)
 
 
 def _draw_lines(axes: Any, figure: Figure, results: Results) -> None:
