@@ -264,12 +264,17 @@ class Stepwise:
         return await ended
 
 
+@pytest.fixture
+def steps(monkeypatch):
+    """In place of `mend`."""
+    monkeypatch.setattr(repair, "mend", stepwise := Stepwise())
+    return stepwise
+
+
 async def test_a_replica_that_is_bad_again_while_it_is_made_good_is_made_good_once_more(
-    home, monkeypatch
+    home, steps
 ):
     """A viewer reads what was just written before the job is over, and the disk fails again."""
-    steps = Stepwise()
-    monkeypatch.setattr(repair, "mend", steps)
     title, _, disk = first(home)
     with home.open() as store:
         repairs, _ = queue(store)
@@ -288,10 +293,10 @@ async def test_a_replica_that_is_bad_again_while_it_is_made_good_is_made_good_on
     assert len(steps.attempts) == 2
 
 
-async def test_a_change_for_the_better_is_not_lost_on_a_job_that_fails_meanwhile(home, monkeypatch):
+async def test_a_change_for_the_better_is_not_lost_on_a_job_that_fails_meanwhile(
+    home, steps, monkeypatch
+):
     monkeypatch.setattr(repair, "_FIRST_RETRY_SECONDS", 1e6)
-    steps = Stepwise()
-    monkeypatch.setattr(repair, "mend", steps)
     title, _, disk = first(home)
     with home.open() as store:
         repairs, _ = queue(store)
@@ -309,9 +314,9 @@ async def test_a_change_for_the_better_is_not_lost_on_a_job_that_fails_meanwhile
     assert len(steps.attempts) == 2
 
 
-async def test_a_job_cut_off_in_the_middle_is_done_when_the_queue_runs_again(home, monkeypatch):
-    steps = Stepwise()
-    monkeypatch.setattr(repair, "mend", steps)
+async def test_a_job_cut_off_in_the_middle_is_done_when_the_queue_runs_again(
+    home, steps, monkeypatch
+):
     title, _, disk = first(home)
     with home.open() as store:
         repairs, _ = queue(store)
