@@ -25,6 +25,7 @@ _RETRY_SECONDS = 30.0
 _TRACKER_RETRY_SECONDS = 3.0
 _LONELY_SECONDS = 5.0
 _RESTING_SECONDS = 15.0
+_TOGETHER_SECONDS = 2.0
 _FRESH_SECONDS = 90.0
 _MOST_KNOWN = 1000
 _STOP_SECONDS = 1.0
@@ -160,6 +161,9 @@ class Neighbourhood:
                     next_announce = min(next_announce, self._announced_at + _LONELY_SECONDS)
                 most = _RESTING_SECONDS if complete else 1.0
                 await wait_event(self._wake, max(0.05, min(most, next_announce - self._clock())))
+                if complete:  # in a crowd somebody comes or goes all the time
+                    await asyncio.sleep(_TOGETHER_SECONDS)
+                    self._wake.clear()
                 if self._clock() >= next_announce:
                     next_announce = self._clock() + await self._announce_all(watching, event="")
         finally:

@@ -277,8 +277,6 @@ class Viewer:
         assert self.attendance is not None
         wait = min(self.attendance.follow(now), self.playhead.next_event(now, self.have))
         if self._swarm is None or self.have.all():
-            if self._swarm is not None:
-                self._snapshot = self._swarm.snapshot()  # who takes the film from us
             return max(min(self.settings.rest_seconds, wait), 0.001)
         wait = min(self.settings.refresh_seconds, wait)
         self._swarm.settle(now)
@@ -468,6 +466,8 @@ class Viewer:
     def progress(self) -> dict[str, Any]:
         """Where the viewing stands, for people and programs."""
         assert self.playhead is not None
+        if self._swarm is not None and self.have.all():  # who needs nothing looks if asked
+            self._snapshot = self._swarm.snapshot()
         return make_progress(
             playhead=self.playhead,
             slack=self.playhead.slack(self._clock()),
