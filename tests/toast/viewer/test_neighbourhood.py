@@ -92,6 +92,13 @@ class Watching:
         return 10, 20
 
 
+class Complete(Watching):
+    """Somebody who has all of the film."""
+
+    def left_bytes(self):
+        return 0
+
+
 class Obedient:
     """Connects to whom it is told to, and keeps what it was asked."""
 
@@ -243,6 +250,24 @@ async def test_a_tracker_that_hangs_does_not_hold_the_film_up(around):
         await asyncio.gather(neighbourhood.task, return_exceptions=True)
     server.close()
     await server.wait_closed()
+
+
+@pytest.mark.parametrize(("watching", "most"), [(Watching(), 1000), (Complete(), 1)])
+async def test_who_needs_nothing_does_not_choose_at_each_who_comes_or_goes(
+    around, tracker, watching, most
+):
+    policy = Obedient()
+    neighbourhood, swarm = await around(policy, tracker.url, watching=watching)
+    await swarm.until(lambda: swarm.started_with is not None)
+    await asyncio.sleep(0)
+    calls = len(policy.calls)
+    for _ in range(20):
+        neighbourhood.wake()
+        for _ in range(5):  # turns of the loop, as between one alert of libtorrent and the next
+            await asyncio.sleep(0)
+    chosen = len(policy.calls) - calls
+    assert chosen <= most
+    assert chosen >= min(most, 10) - 1
 
 
 @pytest.mark.slow
