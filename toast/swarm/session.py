@@ -320,6 +320,9 @@ def _native_settings(
         "listen_system_port_fallback": False,  # a taken port is an error that is told
         "max_retry_port_bind": 0,
         "min_reconnect_time": 1,  # a neighbour that left to join anew is back at once
+        # Called in plain, as whoever calls us may be: a key exchange takes a round trip and some
+        # milliseconds of the processor, and hides nothing here that a tracker does not tell.
+        "out_enc_policy": int(lt.enc_policy.pe_disabled),
         "outgoing_interfaces": "" if settings.is_anywhere else settings.listen_host,
         "peer_connect_timeout": 5,  # seconds; the dead must not keep the living waiting
         "peer_fingerprint": _PEER_ID_PREFIX.decode(),

@@ -247,10 +247,14 @@ class Neighbourhood:
         # Who has not answered after a moment is waited for, but not relied on.
         connecting = {address for address, age in waiting.items() if age < _EAGER_SECONDS}
         out = self._out_of_question(swarm.banned_hosts, now) | swarm.banned
+        complete = watching.left_bytes() == 0
         candidates = [
             self._candidate(peer, now - seen)
             for peer, seen in self._known.values()
-            if peer.address not in out and peer.address not in waiting.keys() - connecting
+            if peer.address not in out
+            and peer.address not in waiting.keys() - connecting
+            # Two who need nothing would only take places of those who do.
+            and not (complete and (peer.complete or peer.operator))
         ]
         for peer in (peer for peer, _ in self._known.values() if peer.operator):
             swarm.note_operator(peer.address)

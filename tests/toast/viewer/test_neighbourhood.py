@@ -252,6 +252,16 @@ async def test_a_tracker_that_hangs_does_not_hold_the_film_up(around):
     await server.wait_closed()
 
 
+async def test_two_who_need_nothing_do_not_meet(around, tracker):
+    tracker.add(A, complete=1)
+    tracker.add(B, playhead=20_000)
+    tracker.add(C, complete=1, peer_id=b"-TV0100-" + b"x" * 12)
+    policy = Obedient(A, B, C)
+    _, swarm = await around(policy, tracker.url, watching=Complete())
+    await swarm.until(lambda: swarm.started_with is not None)
+    assert swarm.started_with == (B,)
+
+
 @pytest.mark.parametrize(("watching", "most"), [(Watching(), 1000), (Complete(), 1)])
 async def test_who_needs_nothing_does_not_choose_at_each_who_comes_or_goes(
     around, tracker, watching, most
