@@ -18,9 +18,9 @@ from experiments.sim.neighbourhood import SimNeighbourhood
 from experiments.sim.origin import Fetch, OriginMeter
 from experiments.sim.peer import Peer
 from experiments.sim.playing import Playing
+from experiments.sim.rows import row_of
 from experiments.swarms.result import ViewerRow
 from experiments.swarms.scenario import SwarmViewer
-from experiments.swarms.watched import shown_bytes
 from toast.policy.estimate import UplinkMemory, Uplinks
 from toast.policy.viewing import Counts, Decision, Facts, ViewingPolicy
 
@@ -473,28 +473,4 @@ class SimViewer(Peer):
 
     def row(self, end: float) -> ViewerRow:
         """What the viewing came to, at the end of the run."""
-        playing, cut = self.playing, self.world.cut
-        self.uplink.advance()
-        played = shown_bytes(cut.timemap, playing.watched(end))
-        stalled = 0.0
-        is_over = playing.ended or playing.broken_off
-        if not (playing.running or is_over or playing.awaiting):
-            stalled = end - playing.halted_at
-        return ViewerRow(
-            number=self.number,
-            arrived_at=self.who.arrives_seconds,
-            departed_at=end if self.departed_at is None else self.departed_at,
-            start_seconds=playing.start_seconds,
-            stalls=playing.stalls,
-            stall_seconds=playing.stall_seconds + stalled,
-            stalled_at=playing.stalled_at,
-            played_bytes=played,
-            bytes_from_peers=self.from_peers,
-            bytes_from_seed=self.from_seed,
-            bytes_from_origin=self.from_origin,
-            bytes_wasted=self.wasted,
-            bytes_regretted=self.regretted,
-            bytes_uploaded=round(self.uplink.sent_bytes),
-            upload_rate=self.uplink.rate,
-            origin_bytes_by_reason=dict(sorted(self.by_reason.items())),
-        )
+        return row_of(self, end)
