@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 __all__ = ["Near", "Plan", "SwarmView"]
 
 _NEAR_SECONDS = 20.0
+_SOON_SECONDS = 60.0
 _CHUNK = 32
 
 
@@ -37,6 +38,13 @@ class Near:
     in_flight: list[bool]
     closed: list[bool]
     offered: list[bool]
+
+    def closing(self, pieces: Collection[int]) -> "Near":
+        """The same with these pieces closed as well."""
+        closed = [
+            shut or piece in pieces for piece, shut in zip(self.pieces, self.closed, strict=True)
+        ]
+        return Near(self.limit, self.pieces, self.slack, self.in_flight, closed, self.offered)
 
 
 @dataclass(eq=False, slots=True)
@@ -68,6 +76,9 @@ class SwarmView:
     _candidates: NDArray[np.bool_] | None = field(default=None, init=False, repr=False)
     _supplied: list[int] | None = field(default=None, init=False, repr=False)
     _near: Near | None = field(default=None, init=False, repr=False)
+    _soon: tuple[NDArray[np.intp], NDArray[np.float64]] | None = field(
+        default=None, init=False, repr=False
+    )
 
     @property
     def needed(self) -> NDArray[np.bool_]:
@@ -92,9 +103,29 @@ class SwarmView:
         """The missing pieces with slack up to `least`, and perhaps some more."""
         if self._near is None or self._near.limit < least:
             limit = min(max(least, self.horizon, _NEAR_SECONDS), sys.float_info.max)
-            pieces = (self.missing & (self.slack <= limit)).nonzero()[0]
-            self._near = self._lists(limit, pieces)
+            is_soon = limit <= max(self.horizon, 0.0) + _SOON_SECONDS
+            pieces, slack = self._all_soon() if is_soon else self._due_within(limit)
+            count = int(slack.searchsorted(limit, side="right"))
+            self._near = self._lists(limit, pieces[:count], slack[:count])
         return self._near
+
+    def soon(self, pieces: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Of some missing pieces those due in the minute behind the horizon, the earliest first."""
+        soon, _ = self._all_soon()
+        chosen: NDArray[np.intp] = soon[pieces[soon]]
+        return chosen
+
+    def _all_soon(self) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        if self._soon is None:
+            self._soon = self._due_within(max(self.horizon, 0.0) + _SOON_SECONDS)
+        return self._soon
+
+    def _due_within(self, limit: float) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """The missing pieces with slack up to a limit, earliest due first, and their slack."""
+        pieces = (self.missing & (self.slack <= limit)).nonzero()[0]
+        slack = self.slack[pieces]
+        order = slack.argsort(kind="stable")
+        return pieces[order], slack[order]
 
     def closing(self, pieces: Collection[int]) -> "SwarmView":
         """The same with these missing pieces closed as well."""
@@ -103,7 +134,7 @@ class SwarmView:
         closed = self.closed.copy()
         for piece in pieces:
             closed[piece] = True
-        return SwarmView(
+        view = SwarmView(
             self.slack,
             self.missing,
             self.availability,
@@ -113,6 +144,13 @@ class SwarmView:
             self.playhead_piece,
             self.seconds_per_piece,
         )
+        # What is due when stays the same, and is not looked for twice.
+        view._soon = self._soon
+        if self._near is not None:
+            view._near = self._near.closing(pieces)
+        if self._supplied is not None:
+            view._supplied = sorted({*self._supplied, *pieces})
+        return view
 
     def offering(self, pieces: NDArray[np.bool_]) -> "SwarmView":
         """As if some of the needed pieces alone were missing, and some neighbour had them."""
@@ -127,6 +165,9 @@ class SwarmView:
             self.seconds_per_piece,
         )
         view._needed = view._candidates = pieces
+        soon, slack = self._all_soon()
+        chosen = pieces[soon]
+        view._soon = soon[chosen], slack[chosen]
         return view
 
     def open_by_slack(self, most: float = np.inf) -> Iterator[tuple[int, float, bool]]:
@@ -144,21 +185,17 @@ class SwarmView:
         pieces = further.nonzero()[0]
         pieces = pieces[self.slack[pieces].argsort(kind="stable")]
         for first in range(0, pieces.size, _CHUNK):  # hardly anyone looks at more than one
-            chunk = self._lists(most, pieces[first : first + _CHUNK])
+            some = pieces[first : first + _CHUNK]
+            chunk = self._lists(most, some, self.slack[some])
             yield from _open(chunk, most)
             if chunk.slack[-1] > most:
                 return
 
-    def _lists(self, limit: float, pieces: NDArray[np.intp]) -> Near:
-        slack = self.slack[pieces]
-        due = slack.tolist()
-        if due != sorted(due):
-            order = slack.argsort(kind="stable")
-            pieces, due = pieces[order], slack[order].tolist()
+    def _lists(self, limit: float, pieces: NDArray[np.intp], slack: NDArray[np.float64]) -> Near:
         return Near(
             limit,
             pieces.tolist(),
-            due,
+            slack.tolist(),
             self.in_flight[pieces].tolist(),
             self.closed[pieces].tolist(),
             (self.availability[pieces] > 0).tolist(),

@@ -23,7 +23,6 @@ __all__ = [
     "soonest",
 ]
 
-_SOON_SECONDS = 60.0
 _FEW = 64
 
 
@@ -85,11 +84,8 @@ def in_due_order(view: SwarmView, pieces: NDArray[np.intp]) -> NDArray[np.intp]:
 
 def soonest(view: SwarmView, pieces: NDArray[np.bool_], most: int) -> NDArray[np.intp]:
     """As `by_due_time`, but of all behind the first `most` some may be left out."""
-    chosen = pieces.nonzero()[0]
-    if chosen.size > max(most, _FEW):
-        near = (pieces & (view.slack <= max(view.horizon, 0.0) + _SOON_SECONDS)).nonzero()[0]
-        chosen = near if near.size >= most else chosen
-    return in_due_order(view, chosen)
+    soon = view.soon(pieces)
+    return soon if soon.size >= most else by_due_time(view, pieces)
 
 
 def least(keys: NDArray[np.float64], most: int) -> NDArray[np.intp]:
@@ -140,25 +136,27 @@ def make_plan(
     if under_way.size:
         ranked = ranked[~view.in_flight[ranked]]
     if previous is not None and previous.top.size:
-        may = view.candidates & ~view.in_flight
-        ranked = _keeping(ranked, previous.top, picker.drawn(view), may)
+        kept = previous.top
+        kept = kept[view.candidates[kept] & ~view.in_flight[kept]]
+        if kept.size:
+            ranked = _keeping(ranked, kept, picker.drawn(view))
     chosen = max(0, top - under_way.size)
-    return Plan(
-        np.concatenate((under_way, ranked[:chosen])), ranked[chosen : chosen + max(0, open_)]
-    )
+    first = ranked[:chosen]
+    if under_way.size:
+        first = np.concatenate((under_way, first))
+    return Plan(first, ranked[chosen : chosen + max(0, open_)])
 
 
 def _keeping(
     ranked: NDArray[np.intp],
     before: NDArray[np.intp],
     drawn: NDArray[np.bool_],
-    may: NDArray[np.bool_],
 ) -> NDArray[np.intp]:
     """The ranking with the drawn pieces of the plan before ahead of all other drawn ones.
 
     A ranking may hold the first ones only: what is kept of the plan before need not be among them.
     """
-    kept = before[(drawn & may)[before]]
+    kept = before[drawn[before]]
     if not kept.size:
         return ranked
     others = np.ones(drawn.size, dtype=np.bool_)
