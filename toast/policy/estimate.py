@@ -184,7 +184,11 @@ class Prospects:
         Args:
             asked: of whom blocks were asked, places in `Uplinks`.
         """
-        return not all(self.live[place] for place in asked)
+        live = self.live
+        for place in asked:  # noqa: SIM110 - they are one or two: a generator costs more
+            if not live[place]:
+                return True
+        return False
 
     def next_block(self, pieces: Sequence[int], block_bytes: int) -> list[float]:
         """Seconds until a block that is asked for now is here, for each piece; +inf if from nobody.
@@ -221,15 +225,15 @@ class Prospects:
         for piece, size in zip(pieces, sizes, strict=True):
             who = [n for n, row in live if row[piece]]
             if len(who) == 1:
-                done = free_at[who[0]] + size / rates[who[0]]
+                n = who[0]
+                free_at[n] = done = free_at[n] + size / rates[n]
             elif who:
                 done = _done_together([(free_at[n], rates[n]) for n in who], size)
+                for n in who:
+                    free_at[n] = max(free_at[n], done)
             else:
-                soonest.append(math.inf)
-                continue
+                done = math.inf
             soonest.append(done)
-            for n in who:
-                free_at[n] = max(free_at[n], done)
         return soonest
 
 

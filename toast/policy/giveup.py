@@ -61,10 +61,11 @@ class GiveUp:
             self.given_up = set()
             return
         regained = horizon * self.settings.regain_factor
-        self.given_up = {
-            piece for piece in self.given_up if missing[piece] and not slack[piece] >= regained
-        }
-        self.given_up.update(late)
+        given_up = set(late)
+        for piece in self.given_up - given_up:
+            if missing[piece] and not slack[piece] >= regained:
+                given_up.add(piece)
+        self.given_up = given_up
 
     def believed(self, now: float, doubted: Iterable[int]) -> frozenset[int]:
         """Which doubts have lasted.
@@ -75,11 +76,15 @@ class GiveUp:
         """
         before = self._since
         self._since = {piece: min(before.get(piece, now), now) for piece in doubted}
+        if not self._since:
+            return frozenset()
         latest = now - self.settings.doubt_seconds
         return frozenset(piece for piece, since in self._since.items() if since <= latest)
 
     def next_belief_in(self, now: float) -> float:
         """Seconds until a doubt has lasted; +inf if there is none that has not."""
+        if not self._since:
+            return math.inf
         doubt = self.settings.doubt_seconds
         until = (since + doubt - now for since in self._since.values())
         return min((seconds for seconds in until if seconds > 0), default=math.inf)

@@ -190,14 +190,16 @@ def due_orders(  # noqa: PLR0917 - the contract of the rooms: callers may pass t
     if not estimate.up or left <= 0 or under_way >= _most(settings, terms):
         return orders
     fixed, rate, before = _way(view, size_of, estimate, settings)
+    whole, parallel = geometry.piece_bytes, settings.parallel
+    waiting, beyond_hope = terms.waiting is not None, terms.hopeless
+    longest = fixed + (before + whole) / rate
     for piece, slack, alone in view.open_by_slack(terms.most_ahead_seconds):
-        waited_for = terms.waiting is not None and slack <= 0
-        room = settings.parallel_waiting if waited_for else settings.parallel
-        longest = fixed + (before + geometry.piece_bytes) / rate
-        if under_way + len(orders) >= room or slack > max(longest, terms.ahead_seconds):
+        waited_for = waiting and slack <= 0
+        room = settings.parallel_waiting if waited_for else parallel
+        if under_way >= room or (slack > longest and slack > terms.ahead_seconds):
             break
-        hopeless = alone or piece in terms.hopeless
-        if slack > longest and not hopeless and left >= geometry.piece_bytes:
+        hopeless = alone or piece in beyond_hope
+        if slack > longest and not hopeless and left >= whole:
             continue  # however much is missing of it
         size = size_of(piece)
         if not size:
@@ -211,6 +213,8 @@ def due_orders(  # noqa: PLR0917 - the contract of the rooms: callers may pass t
             orders.append(make_order(piece, missing_blocks(piece), reason, slack, first))
             before += size
             left -= size
+            under_way += 1
+            longest = fixed + (before + whole) / rate
     return orders
 
 
@@ -247,12 +251,13 @@ def next_order_in(  # noqa: PLR0917 - as `due_orders`
     fixed, rate, before = _way(view, size_of, estimate, settings)
     whole = fixed + (before + geometry.piece_bytes) / rate
     longest = min(max(terms.ahead_seconds, whole), terms.most_ahead_seconds)
-    soonest = math.inf
+    soonest, beyond_hope = math.inf, terms.hopeless
+    is_plenty = terms.bytes_left >= geometry.piece_bytes
     for piece, slack, alone in view.open_by_slack():
         if slack - longest > soonest:
             break
-        hopeless = alone or piece in terms.hopeless
-        if slack - whole >= soonest and not hopeless and terms.bytes_left >= geometry.piece_bytes:
+        hopeless = alone or piece in beyond_hope
+        if is_plenty and not hopeless and slack - whole >= soonest:
             continue  # it comes after another one, however much is missing of it
         size = size_of(piece)
         if not size:

@@ -5,6 +5,7 @@ simulator that hand in the same facts get the same decisions.
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -38,6 +39,7 @@ from toast.policy.view import Plan, SwarmView
 __all__ = ["Counts", "Decision", "Facts", "ViewingPolicy", "ViewingSettings"]
 
 _NOTHING: NDArray[np.intp] = np.empty(0, np.intp)
+_PLENTY = Allowance()
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +247,7 @@ class ViewingPolicy:
         """
         counts = counts or Counts.counting(self._geometry, missing_blocks, asked_of)
         eject, have = self._room(facts)
-        allowance = Allowance() if self._budget is None else self._budget.allowance(facts.now)
+        allowance = _PLENTY if self._budget is None else self._budget.allowance(facts.now)
         # A server that may not be asked for a piece is as good as away: peers are asked for all.
         supplied = facts.origin.up and allowance.bytes_left >= self._geometry.piece_bytes
         prospects = None
@@ -332,7 +334,11 @@ class ViewingPolicy:
         if facts.paused or facts.starting or facts.queued_bytes:
             return False
         alone = facts.uplinks is not None and not len(facts.uplinks.rates)
-        return not alone and any(0 < slack < view.horizon for slack in view.near().slack)
+        if alone:
+            return False
+        slack = view.near().slack
+        ahead = bisect_right(slack, 0.0)
+        return ahead < len(slack) and slack[ahead] < view.horizon
 
     def _hand_over_seconds(self, facts: Facts, size: float) -> float:
         """What the server needs to supply so many bytes in time."""
@@ -347,8 +353,8 @@ class ViewingPolicy:
 
     def _coming(self, view: SwarmView, window: int) -> NDArray[np.intp]:
         """What the picker would want next of the pieces that no neighbour has yet."""
-        hoped = view.needed & (view.availability == 0)
-        if not hoped.any():
+        hoped = view.needed > view.candidates  # the former without the latter
+        if not hoped[hoped.argmax()]:
             return _NOTHING
         return rank_best(self._picker, view.offering(hoped), self._rng, window)[:window]
 
@@ -375,19 +381,24 @@ class ViewingPolicy:
     ) -> list[int]:
         """What some neighbour has and none seems to be able to bring in time."""
         near = view.near(terms.ahead_seconds)
+        ahead, whole = terms.ahead_seconds, self._geometry.piece_bytes
         pieces, slacks, sizes, stuck = [], [], [], []
         for piece, slack, in_flight, closed, offered in zip(
             near.pieces, near.slack, near.in_flight, near.closed, near.offered, strict=True
         ):
-            if slack > terms.ahead_seconds:
+            if slack > ahead:
                 break
             if closed or not (offered or in_flight):
                 continue
-            size, of_whom = unasked(piece) if in_flight else (self._geometry.piece_bytes, ())
+            size = whole
+            is_stuck = False
+            if in_flight:
+                size, of_whom = unasked(piece)
+                is_stuck = prospects.is_stuck(of_whom)
             pieces.append(piece)
             slacks.append(slack)
             sizes.append(size)
-            stuck.append(prospects.is_stuck(of_whom))
+            stuck.append(is_stuck)
         if not pieces:
             return []
         factor = self._settings.estimate.hopeless_factor
@@ -398,7 +409,7 @@ class ViewingPolicy:
             for piece, slack, size, is_stuck, seconds in zip(
                 pieces, slacks, sizes, stuck, soonest, strict=True
             )
-            if is_stuck or (size and seconds > factor * max(slack, 0.0))
+            if is_stuck or (size and seconds > (factor * slack if slack > 0 else 0.0))
         ]
 
     def _late(
@@ -419,10 +430,11 @@ class ViewingPolicy:
         near = view.near(view.horizon)
         late: list[int] = [] if prospects is None else list(terms.hopeless)
         begun, slacks = [], []
+        horizon = view.horizon
         for piece, slack, in_flight, closed in zip(
             near.pieces, near.slack, near.in_flight, near.closed, strict=True
         ):
-            if slack >= view.horizon:
+            if slack >= horizon:
                 break
             if not in_flight:
                 late.append(piece)
