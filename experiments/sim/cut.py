@@ -50,11 +50,12 @@ class Cut:
         last = geometry.blocks_in(self.pieces - 1) - 1
         self._short = BLOCK_BYTES - geometry.block_size(self.pieces - 1, last)
         self._last_bit = 1 << last
+        self._last = self.pieces - 1
 
     def size(self, piece: int, blocks: int) -> int:
         """Bytes in some blocks of a piece."""
         size = blocks.bit_count() * BLOCK_BYTES
-        if piece == self.pieces - 1 and blocks & self._last_bit:
+        if piece == self._last and blocks & self._last_bit:
             size -= self._short
         return size
 

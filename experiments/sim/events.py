@@ -26,8 +26,8 @@ class Events:
 
     def at(self, time: float, call: Callable[[Any], object], what: Any = None) -> None:
         """Have something happen at a time; what is past happens now."""
-        self._told += 1
-        heapq.heappush(self._heap, (max(time, self.now), self._told, call, what))
+        self._told = told = self._told + 1
+        heapq.heappush(self._heap, (max(self.now, time), told, call, what))
 
     def run(self, until: float = math.inf) -> bool:
         """Let everything happen up to a time. Returns whether anything is left for later."""

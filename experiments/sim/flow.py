@@ -81,7 +81,7 @@ class Flow(Transfer):
     def room(self) -> int:
         """How many blocks to ask for now, in runs of `run_blocks`."""
         rate = self.rate
-        if (rate > 0 and rate != self._sized_for) or self._slow_start:
+        if self._slow_start or (rate != self._sized_for and rate > 0):
             self._size(rate or self._sized_for)
         return self._target - -(-self.queued_bytes // BLOCK_BYTES)
 

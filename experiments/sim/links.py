@@ -32,7 +32,7 @@ class Downlink:
     @property
     def share(self) -> float:
         """Bytes/second for each of the transfers."""
-        return self.rate / max(1, len(self.incoming))
+        return self.rate / (len(self.incoming) or 1)
 
 
 class Transfer(ABC):
@@ -135,6 +135,10 @@ class Uplink:
         self._expect()
 
     def _fill(self) -> None:
+        if self._limited:
+            for transfer in self.active:  # what one of them leaves helps no other
+                transfer.rate = min(transfer.downlink.share, transfer.most_rate)
+            return
         limits = sorted(
             ((min(t.downlink.share, t.most_rate), n) for n, t in enumerate(self.active))
         )
@@ -148,7 +152,11 @@ class Uplink:
     def _expect(self) -> None:
         """Look again when the next of them is sent."""
         self._version += 1
-        soonest = min((t.left / t.rate for t in self.active if t.rate > 0), default=math.inf)
+        soonest = math.inf
+        for transfer in self.active:
+            if transfer.rate > 0:
+                seconds = transfer.left / transfer.rate
+                soonest = min(soonest, seconds)
         if soonest < math.inf:
             self._events.at(self._moved_at + soonest, self._over, self._version)
 

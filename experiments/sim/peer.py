@@ -64,7 +64,7 @@ class Peer:
         if self.told_now[piece] == there:
             return
         self.told[piece] = there
-        for flow in list(self.flows.values()):
+        for flow in tuple(self.flows.values()):
             flow.sink.neighbour_has(flow, piece, there=there)
 
     def neighbour_left(self, peer: "Peer") -> None:

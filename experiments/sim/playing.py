@@ -93,7 +93,9 @@ class Playing:
 
     def position(self, now: float) -> float:
         """Film time."""
-        return self._position + max(0.0, now - self._since) if self.running else self._position
+        if not self.running or now <= self._since:
+            return self._position
+        return self._position + (now - self._since)
 
     def lost(self, piece: int) -> None:
         """A piece is here no more."""

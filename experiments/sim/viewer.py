@@ -32,6 +32,7 @@ __all__ = ["SimViewer"]
 
 _GAINED_SECONDS = 0.1
 _CLOSE_SECONDS = 1.0
+_NO_UPLINKS = Uplinks.none()
 
 
 class SimViewer(Peer):
@@ -173,11 +174,16 @@ class SimViewer(Peer):
         """Decide after a while, or earlier; never twice within `least_seconds`."""
         if self._missing == 0 or not self.present:
             return
-        now = self.world.events.now
-        time = max(now + delay, self._decided_at + self.world.settings.least_seconds)
+        events = self.world.events
+        time = events.now + delay
         if time < self._decide_at:
+            earliest = self._decided_at + self.world.settings.least_seconds
+            if time < earliest:
+                time = earliest
+                if time >= self._decide_at:
+                    return
             self._decide_at = time
-            self.world.events.at(time, self._decide, time)
+            events.at(time, self._decide, time)
 
     def _gather(self) -> None:
         """Decide on what has happened, together with what will in a moment."""
@@ -243,23 +249,26 @@ class SimViewer(Peer):
     def _server_ahead_seconds(self) -> float:
         """What the server needs for what it was asked for, and a piece after that."""
         estimate = self.meter.estimate
-        left = sum(self._missing_bytes(piece) for piece in self._fetches)
+        left = 0
+        for piece in self._fetches:
+            left += self._missing_bytes(piece)
         piece_bytes = self.world.cut.geometry.piece_bytes
         return estimate.rtt_seconds + (left + piece_bytes) / max(estimate.rate, 1.0)
 
     def _facts(self, now: float) -> Facts:
-        sources = list(self.sources.values())
         world = self.world
-        uplinks = Uplinks.none()
-        if sources:
-            uplinks = self._memory.observe(
-                now,
-                [flow.source.number for flow in sources],
-                [flow.received_bytes for flow in sources],
-                [flow.queued_bytes for flow in sources],
-                [flow.choked for flow in sources],
-                [flow.source.told for flow in sources],
-            )
+        uplinks = _NO_UPLINKS
+        down_rate, queued_bytes = 0.0, 0
+        if self.sources:
+            received, queued, choked, told = [], [], [], []
+            for flow in self.sources.values():
+                received.append(flow.received_bytes)
+                queued.append(flow.queued_bytes)
+                choked.append(flow.choked)
+                told.append(flow.source.told)
+                down_rate += flow.rate
+                queued_bytes += flow.queued_bytes
+            uplinks = self._memory.observe(now, list(self.sources), received, queued, choked, told)
         playing = self.playing
         position = playing.position(now)
         return Facts(
@@ -269,8 +278,8 @@ class SimViewer(Peer):
             closed=self._closed,
             availability=self._availability,
             in_flight=self._in_flight,
-            down_rate=sum(flow.rate for flow in sources),
-            queued_bytes=sum(flow.queued_bytes for flow in sources),
+            down_rate=down_rate,
+            queued_bytes=queued_bytes,
             origin=self.meter.estimate,
             lead_seconds=self.neighbourhood.lead_seconds(now, position),
             starting=playing.awaiting,
@@ -286,16 +295,18 @@ class SimViewer(Peer):
 
     def _missing_bytes(self, piece: int) -> int:
         part, cut = self._parts.get(piece), self.world.cut
-        return cut.size(piece, cut.whole[piece] & ~(0 if part is None else part.got))
+        whole = cut.whole[piece]
+        return cut.size(piece, whole if part is None else whole & ~part.got)
 
     def _unasked(self, piece: int) -> tuple[int, list[int]]:
         part, cut = self._parts.get(piece), self.world.cut
         left, of_whom = cut.whole[piece] & ~(0 if part is None else part.got), []
         for place, flow in enumerate(self.sources.values()):
-            for begun, blocks, _ in flow.runs:
-                if begun == piece:
-                    left &= ~blocks
-                    of_whom.append(place)
+            if flow.queued_bytes:
+                for begun, blocks, _ in flow.runs:
+                    if begun == piece:
+                        left &= ~blocks
+                        of_whom.append(place)
         return cut.size(piece, left), of_whom
 
     def _want(self, decision: Decision) -> None:
@@ -391,22 +402,24 @@ class SimViewer(Peer):
         if flow.choked:
             return
         room = flow.room()
+        if room <= 0:
+            return
         told, have, closed = flow.source.told_now, self._have_now, self._closed_now
         parts, whole = self._parts, self.world.cut.whole
         for piece in self._wanted:
-            if room <= 0:
-                return
             if not told[piece] or have[piece] or closed[piece]:
                 continue
             part = parts.get(piece)
             if part is None:
                 part = parts[piece] = Part(whole[piece])
                 self._in_flight[piece] = True
-            while part.open and room > 0:
+            while part.open:
                 blocks = lowest(part.open, flow.run_blocks)
                 part.open ^= blocks
                 room -= blocks.bit_count()
                 flow.ask(piece, blocks)
+                if room <= 0:
+                    return
 
     def reopen(self, piece: int, blocks: int) -> None:
         """Blocks that were asked for will not come: somebody else may be asked."""
