@@ -6,6 +6,7 @@ the other.
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 
 import numpy as np
@@ -203,7 +204,7 @@ class Playing:
         cut, position = self._cut, self.position(now)
         np.subtract(cut.due, position, out=out)
         if cut.is_monotone:
-            out[: int(np.searchsorted(cut.until, position, side="right"))] = np.inf
+            out[: bisect_right(cut.until_list, position)] = math.inf
         else:
             out[cut.until <= position] = np.inf
         if self._awaits_startup:

@@ -5,7 +5,6 @@ What the viewer in `toast.viewer` does around the policies, without files and so
 
 import math
 from collections import Counter
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -319,7 +318,7 @@ class SimViewer(Peer):
         ranked = [*plan.top.tolist(), *plan.open.tolist()]
         in_flight = view.in_flight
         fresh = [piece for piece in ranked if not in_flight[piece]]
-        rising = all(a < b for a, b in pairwise(fresh))
+        rising = fresh == sorted(fresh)
         self._is_in_order = rising and self.world.may_rank_in_order
         if rising:
             ranked.sort()

@@ -91,9 +91,10 @@ class Patience:
                 silent.add(address)
             self._judge(trial, now, showing, film_rate)
         self._trials = trials
-        least = now - self._settings.shun_seconds
-        self._shunned = {who: at for who, at in self._shunned.items() if at > least}
-        self._shunned.update(dict.fromkeys(silent, now))
+        if self._shunned or silent:
+            least = now - self._settings.shun_seconds
+            self._shunned = {who: at for who, at in self._shunned.items() if at > least}
+            self._shunned.update(dict.fromkeys(silent, now))
         return frozenset(silent)
 
     def _is_silent(self, trial: _Trial, now: float, showing: Showing) -> bool:

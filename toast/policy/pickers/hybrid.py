@@ -40,10 +40,11 @@ class Hybrid:
     def rank_best(self, view: SwarmView, rng: np.random.Generator, most: int) -> NDArray[np.intp]:
         """The first `most` of them, and perhaps more: nothing is drawn without need."""
         soon = soonest(view, view.candidates, most)
-        drawn_from = int(view.slack[soon].searchsorted(self._drawn_from(view)))
-        if drawn_from >= min(most, soon.size):
-            return soon[:drawn_from]
-        return self.rank(view, rng)
+        drawn_from = self._drawn_from(view)
+        if 0 < most <= soon.size and view.slack[soon[most - 1]] < drawn_from:
+            return soon[:most]
+        count = int(view.slack[soon].searchsorted(drawn_from))
+        return soon[:count] if count >= min(most, soon.size) else self.rank(view, rng)
 
     def drawn(self, view: SwarmView) -> NDArray[np.bool_]:
         """What lies behind the soon range."""
