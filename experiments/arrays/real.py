@@ -28,7 +28,7 @@ from toast.common.timemap import TimeMap
 from toast.media.probe import MediaInfo
 from vodserver.store import add_film, create_store, open_store
 
-__all__ = ["SCALED", "run_real", "scaled"]
+__all__ = ["SCALED", "Client", "run_real", "scaled"]
 
 _SLOWER: Final = 10 / 3
 """How much longer a read takes than on the source's disks."""
@@ -56,7 +56,7 @@ SCALED: Final = scaled(2)
 
 
 @dataclass(slots=True)
-class _Client:
+class Client:
     """A paced client, as `Playback` says; it asks for an extent at a time."""
 
     url: str
@@ -132,7 +132,7 @@ async def _play(
     chance = np.random.default_rng([seed, 9])
     begins = chance.uniform(0, scenario.load.window_seconds, streams)
     clients = [
-        _Client(
+        Client(
             f"{url}/titles/film-{n}/content",
             Playback(scenario.lead_seconds, scenario.extent_seconds),
             extent_bytes,
