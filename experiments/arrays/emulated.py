@@ -13,15 +13,12 @@ from typing import Final
 
 import numpy as np
 
+from experiments.arrays.arm import LATE_SECONDS
 from experiments.arrays.disk import DiskModel, Fault, FaultKind, read_seconds
 from vodserver.errors import DiskError
 from vodserver.store.disks import ExtentKey, RealDisk
 
 __all__ = ["EmulatedDisk", "FaultFile"]
-
-_LATE_SECONDS: Final = 0.05
-"""A disk that is asked again so soon after its last read was busy all along: what a sleep took
-longer than it should is no rest."""
 
 _LOOK_SECONDS: Final = 0.02
 
@@ -120,7 +117,7 @@ class EmulatedDisk(RealDisk):
     def _take(self, extent: ExtentKey, offset: int, length: int, faults: Sequence[Fault]) -> None:
         """Let the time of a read pass."""
         now = self._clock()
-        begins = self._free_at if now - self._free_at < _LATE_SECONDS else now
+        begins = self._free_at if now - self._free_at < LATE_SECONDS else now
         slow = [fault for fault in faults if fault.kind is FaultKind.STUTTER]
         chance = float(self._chance.uniform())
         seconds = read_seconds(self._model, slow, length, begins, place=0.5, chance=chance)
