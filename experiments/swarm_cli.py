@@ -11,6 +11,12 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
+from experiments.arrays.against_figure import (
+    AGAINST,
+    check_against_options,
+    make_against,
+    show_against,
+)
 from experiments.arrays.confirm import confirm, show_confirmed
 from experiments.arrays.make import (
     check_array_options,
@@ -222,7 +228,16 @@ def figure_command(
       toast-lab figure 5.3 --scale quick
       toast-lab figure all --scale source --seeds 10
       toast-lab figure 4.2 --engine real
+      toast-lab figure nginx --engine real
     """
+    if name == AGAINST:
+        check_against_options(engine, changes, how)
+        interrupt_on_sigterm()
+        into = _ARRAYS_FOLDER if folder == _FOLDER else folder
+        notes = Console(stderr=True, quiet=as_json)
+        compared = make_against(into, seeds=seeds or 1, jobs=how["jobs"], notes=notes)
+        (print_json if as_json else show_against)(compared)
+        return
     if array_figures := find_array_figures(name):
         check_array_options(name, engine, changes, how)
         into = _ARRAYS_FOLDER if folder == _FOLDER else folder

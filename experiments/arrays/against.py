@@ -5,17 +5,18 @@ Every run is kept as a line of `nginx-real.runs.jsonl`, and is not made again.
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import math
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from rich.console import Console
 
-from experiments.arrays.demand import DEMANDS, asked, busiest, places
+from experiments.arrays.demand import DEMANDS, Demand, asked, busiest, places
 from experiments.arrays.library import Library, make_library
 from experiments.arrays.nginx import WAYS
 from experiments.arrays.real import scaled
@@ -32,10 +33,12 @@ __all__ = [
     "MOST_STREAMS",
     "SCENARIO",
     "SICK",
+    "STEP",
     "WAY_RIVALS",
     "Cell",
     "Trials",
     "measure",
+    "sustained_in",
 ]
 
 SCENARIO: Final = scaled(4).with_(allocation="rda", hold_seconds=40.0)
@@ -45,7 +48,7 @@ FIXED_STREAMS: Final = 56
 is left of it."""
 MOST_STREAMS: Final = 160
 """Streams that there are films for."""
-_STEP: Final = 2  # the search tells apart so many streams
+STEP: Final = 2  # the search tells apart so many streams
 _PULL_STREAMS: Final = 64
 _PULL_SECONDS: Final = 15.0
 
@@ -112,6 +115,21 @@ class Trials:
         self.rows.append(row)
 
 
+def sustained_in(rows: list[dict[str, Any]], cell: Cell) -> dict[int, int]:
+    """By seed, the most streams that a cell was seen to sustain, where the next more were not."""
+    runs = {
+        (row["seed"], row["streams"]): row["incidents"] == 0
+        for row in rows
+        if row.get("rival") == cell.rival and row["demand"] == cell.demand and not row["to_the_end"]
+    }
+    found: dict[int, int] = {}
+    for (seed, streams), held in sorted(runs.items()):
+        more = streams + STEP
+        if held and (more > MOST_STREAMS or runs.get((seed, more)) is False):
+            found[seed] = streams
+    return found
+
+
 class _Bench:
     """Makes the runs that are missing, so many at once."""
 
@@ -143,15 +161,15 @@ class _Bench:
         loop = asyncio.get_running_loop()
 
         def holds(half: int) -> bool:
-            streams = _STEP * half
+            streams = STEP * half
             if streams > MOST_STREAMS:
                 return False
             run = self.play(cell, streams, seed)
             row = asyncio.run_coroutine_threadsafe(run, loop).result()
             return int(row["incidents"]) == 0
 
-        guess = _guess(cell, SCENARIO, seed) // _STEP
-        return _STEP * await asyncio.to_thread(largest, holds, guess)
+        guess = _guess(cell, SCENARIO, seed) // STEP
+        return STEP * await asyncio.to_thread(largest, holds, guess)
 
     async def play(
         self, cell: Cell, streams: int, seed: int, *, to_the_end: bool = False
@@ -163,6 +181,7 @@ class _Bench:
             "streams": streams,
             "seed": seed,
             "to_the_end": to_the_end,
+            "setup": _setup(RIVALS[cell.rival], DEMANDS[cell.demand]),
         }
         if row := self._trials.find(**what):
             return row
@@ -192,7 +211,8 @@ class _Bench:
 
     async def pull(self, name: str) -> None:
         """A run of clients that ask as fast as they can, unless it was made."""
-        if self._trials.find(way=name):
+        what = {"way": name, "setup": _setup(WAY_RIVALS[name], None)}
+        if self._trials.find(**what):
             return
         library = await self.library(1)
         async with self._places:
@@ -205,7 +225,7 @@ class _Bench:
                 seed=1,
                 folder=self._folder,
             )
-        self._trials.keep({"way": name, "commit": commit(), **result})
+        self._trials.keep({**what, "commit": commit(), **result})
         self._notes.print(f"{name}: worth {result['streams_worth']} streams", highlight=False)
 
 
@@ -239,6 +259,14 @@ async def measure(folder: Path, *, seeds: int, jobs: int, notes: Console) -> Tri
         raise errors.exceptions[0] from None
     await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
     return trials
+
+
+def _setup(rival: Rival, demand: Demand | None) -> str:
+    """A word that changes with whatever a run stands for."""
+    described = [SCENARIO.describe(), asdict(rival), demand and asdict(demand)]
+    if rival.way is not None:
+        described.append(asdict(WAYS[rival.way]))
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _guess(cell: Cell, scenario: ArrayScenario, seed: int) -> int:
