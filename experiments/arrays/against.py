@@ -92,9 +92,12 @@ class Trials:
         self.rows: list[dict[str, Any]] = []
         with contextlib.suppress(FileNotFoundError):
             for line in path.read_text(encoding="utf-8").splitlines():
-                # A line may have been cut short by the end of a process.
-                with contextlib.suppress(ValueError):
-                    self.rows.append(json.loads(line))
+                # A line may have been cut short by the end of a process, and what it tells of may
+                # have been changed since.
+                with contextlib.suppress(ValueError, KeyError, TypeError):
+                    row = json.loads(line)
+                    if row["setup"] == _setup_of(row):
+                        self.rows.append(row)
 
     def find(self, **what: Any) -> dict[str, Any] | None:
         """The run of a description."""
@@ -168,8 +171,12 @@ class _Bench:
             row = asyncio.run_coroutine_threadsafe(run, loop).result()
             return int(row["incidents"]) == 0
 
-        guess = _guess(cell, SCENARIO, seed) // STEP
-        return STEP * await asyncio.to_thread(largest, holds, guess)
+        guess = float(_guess(cell, SCENARIO, seed))
+        for other, found in sustained_in(self._trials.rows, cell).items():
+            guess = found * guess / _guess(cell, SCENARIO, other)
+            break
+        start = min(round(guess), MOST_STREAMS) // STEP
+        return STEP * await asyncio.to_thread(largest, holds, start)
 
     async def play(
         self, cell: Cell, streams: int, seed: int, *, to_the_end: bool = False
@@ -267,6 +274,13 @@ def _setup(rival: Rival, demand: Demand | None) -> str:
     if rival.way is not None:
         described.append(asdict(WAYS[rival.way]))
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _setup_of(row: Mapping[str, Any]) -> str:
+    """The same of what a line names, as that is now."""
+    if "way" in row:
+        return _setup(WAY_RIVALS[row["way"]], None)
+    return _setup(RIVALS[row["rival"]], DEMANDS[row["demand"]])
 
 
 def _guess(cell: Cell, scenario: ArrayScenario, seed: int) -> int:

@@ -166,8 +166,8 @@ async def pull(
                 async def ask(film: int) -> None:
                     nonlocal came
                     # No extent twice: what is in the kernel's memory tells nothing of disks.
-                    order = np.random.default_rng([seed, film]).permutation(library.extents)
-                    for number in order.tolist():
+                    chance = np.random.default_rng([seed, film])
+                    for number in chance.permutation(library.extents).tolist():
                         first = number * extent
                         span = f"bytes={first}-{first + extent - 1}"
                         async with http.get(server.url(film), headers={"Range": span}) as answer:

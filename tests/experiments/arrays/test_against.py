@@ -13,7 +13,6 @@ from experiments.arrays.result import conclude
 from experiments.arrays.rivals import RIVALS
 from experiments.errors import LabError, ScenarioError
 
-TOAST = RIVALS["toast"]
 CORES = {"server_cores": 0.1, "client_cores": 0.05}
 
 
