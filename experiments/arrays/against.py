@@ -9,8 +9,10 @@ import hashlib
 import json
 import math
 import shutil
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -152,8 +154,14 @@ class _Bench:
         for demand in DEMANDS.values():
             wanted |= set(places(asked(demand, disks, MOST_STREAMS, seed), disks))
         folder = self._folder / f"films-{seed}"
+        cancelled = threading.Event()
+        make = partial(make_library, unwanted=cancelled.is_set)
         async with self._making:
-            return await asyncio.to_thread(make_library, folder, SCENARIO, sorted(wanted), seed)
+            try:
+                return await asyncio.to_thread(make, folder, SCENARIO, sorted(wanted), seed)
+            except asyncio.CancelledError:
+                cancelled.set()  # a thread cannot be ended from outside
+                raise
 
     async def sustained(self, cell: Cell, seed: int) -> int:
         """The most streams of which none starves, by bisection."""

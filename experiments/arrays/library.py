@@ -1,7 +1,7 @@
 """The films that servers are compared with: the same noise as plain files, and in a store."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +34,12 @@ class Library:
 
 
 def make_library(
-    folder: Path, scenario: ArrayScenario, numbers: Sequence[int], seed: int
+    folder: Path,
+    scenario: ArrayScenario,
+    numbers: Sequence[int],
+    seed: int,
+    *,
+    unwanted: Callable[[], bool] = lambda: False,
 ) -> Library:
     """Make the films of these numbers, unless they are all there.
 
@@ -43,6 +48,7 @@ def make_library(
         scenario: disks, extents, and how long a run lasts: films outlast it.
         numbers: of films.
         seed: of films and placement.
+        unwanted: whether nobody waits for them any more; asked before each.
 
     Raises:
         LabError: they cannot be made.
@@ -65,6 +71,8 @@ def make_library(
         create_store(library.store, disks, allocation=scenario.allocation)
         with open_store(library.store) as store:
             for number in sorted(numbers):
+                if unwanted():
+                    raise LabError("they are not wanted any more")
                 film = library.films / film_name(number)
                 film.write_bytes(rng.bytes(size))
                 name = f"film-{number}"

@@ -49,7 +49,7 @@ def asked(monkeypatch):
     monkeypatch.setattr(against, "play", play)
     monkeypatch.setattr(against, "pull", pull)
     monkeypatch.setattr(against, "commit", lambda: "abc")
-    monkeypatch.setattr(against, "make_library", lambda *_: None)
+    monkeypatch.setattr(against, "make_library", lambda *_, **__: None)
     return runs
 
 

@@ -101,6 +101,12 @@ def test_films_are_made_once(tmp_path):
     assert [path.name for path in library.films.iterdir()] == ["film-1.bin"]
 
 
+def test_films_that_nobody_waits_for_are_not_made(tmp_path):
+    with pytest.raises(LabError, match="not wanted any more"):
+        make_library(tmp_path / "films", TINY, [0], 1, unwanted=lambda: True)
+    assert not (tmp_path / "films" / "ready").exists()
+
+
 def test_films_that_cannot_be_made_are_a_line(tmp_path):
     (tmp_path / "films").write_text("in the way")
     with pytest.raises(LabError, match="the films cannot be made"):
