@@ -104,6 +104,7 @@ def fail(monkeypatch, capsys, *arguments):
         (["swarm", "--scale", "quick", "--set", "name=cannot"], 2, "latency is nothing for this"),
         (["swarm", "--scale", "quick", "--out", "/proc/x"], 1, "/proc/x cannot be written"),
         (["figure", "5.2"], 2, f"choose {', '.join(KNOWN)} or all; of disk arrays 3.2, "),
+        (["figure", "nginx"], 2, "add --engine real"),
         (["figure", "5.3", "--scale", "huge"], 2, "'source', 'compressed', 'quick'"),
         (["figure", "5.3", "--set", "colour=red"], 2, "colour is no field"),
         (["figure", "5.3", "--seeds", "0"], 2, "range"),
