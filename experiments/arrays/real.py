@@ -7,18 +7,17 @@ takes longer, a stream brings fewer bytes, and what a seek takes of a read stays
 import asyncio
 import json
 import sys
-import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-import aiohttp
 import numpy as np
 
+from experiments.arrays.clients import Client, play_streams
 from experiments.arrays.disk import SATA_1, DiskModel, Fault
 from experiments.arrays.playback import Playback
-from experiments.arrays.result import ArrayResult, conclude
+from experiments.arrays.result import ArrayResult
 from experiments.arrays.scenario import ArrayScenario, Load
 from experiments.errors import LabError
 from experiments.processes import Processes
@@ -28,7 +27,7 @@ from toast.common.timemap import TimeMap
 from toast.media.probe import MediaInfo
 from vodserver.store import add_film, create_store, open_store
 
-__all__ = ["SCALED", "Client", "run_real", "scaled"]
+__all__ = ["SCALED", "Client", "play_streams", "run_real", "scaled"]
 
 _SLOWER: Final = 10 / 3
 """How much longer a read takes than on the source's disks."""
@@ -53,36 +52,6 @@ def scaled(disks: int) -> ArrayScenario:
 
 
 SCALED: Final = scaled(2)
-
-
-@dataclass(slots=True)
-class Client:
-    """A paced client, as `Playback` says; it asks for an extent at a time."""
-
-    url: str
-    playback: Playback
-    extent_bytes: int
-    responses: list[float]
-    failures: int = 0
-
-    async def play(self, http: aiohttp.ClientSession, begin: float, until: float) -> None:
-        """Play from `begin` on until the run is over, monotonic seconds."""
-        await asyncio.sleep(max(begin - time.monotonic(), 0.0))
-        while (now := time.monotonic()) < until:
-            due = self.playback.due()
-            if due is not None and due > now:
-                await asyncio.sleep(min(due, until) - now)
-                continue
-            first = self.playback.received * self.extent_bytes
-            last = first + self.extent_bytes - 1
-            async with http.get(self.url, headers={"Range": f"bytes={first}-{last}"}) as answer:
-                body = await answer.read()
-            if answer.status != 206 or len(body) != self.extent_bytes:
-                self.failures += 1
-                return
-            done = time.monotonic()
-            self.responses.append(done - now)
-            self.playback.receive(done)
 
 
 async def run_real(
@@ -136,31 +105,13 @@ async def _play(
             f"{url}/titles/film-{n}/content",
             Playback(scenario.lead_seconds, scenario.extent_seconds),
             extent_bytes,
-            [],
         )
         for n in range(streams)
     ]
-    connector = aiohttp.TCPConnector(limit=0)
-    timeout = aiohttp.ClientTimeout(total=None)
-    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as http:
-        start = time.monotonic() + 1.0
-        until = start + scenario.load.window_seconds + scenario.hold_seconds
-        async with asyncio.TaskGroup() as tasks:
-            for client, begin in zip(clients, begins.tolist(), strict=True):
-                tasks.create_task(client.play(http, start + begin, until))
-    if failures := sum(client.failures for client in clients):
-        raise LabError(f"{failures} streams were not given what they asked for")
-    for client in clients:
-        client.playback.end(until)
-    responses = [seconds for client in clients for seconds in client.responses]
-    return conclude(
-        incidents=[client.playback.incidents for client in clients],
-        responses=responses,
-        refused=0,
-        lost=0,
-        reads=len(responses),
-        busy_share=None,
-        hit_share=None,
+    return await play_streams(
+        clients,
+        begins.tolist(),
+        hold_seconds=scenario.hold_seconds,
         model_streams=scenario.model_streams,
     )
 
