@@ -17,7 +17,8 @@ from experiments.arrays.against_figure import (
     make_against,
     show_against,
 )
-from experiments.arrays.confirm import confirm, show_confirmed
+from experiments.arrays.confirm import confirm
+from experiments.arrays.confirmed import show_confirmed
 from experiments.arrays.make import (
     check_array_options,
     find_array_figures,
@@ -244,8 +245,9 @@ def figure_command(
         if engine == "real":
             interrupt_on_sigterm()
             notes = Console(stderr=True, quiet=as_json)
-            confirmed = confirm(into, seeds=seeds or 1, notes=notes)
-            (print_json if as_json else show_confirmed)(confirmed)
+            (figure,) = array_figures
+            real = confirm(figure, into, seeds=seeds or 1, jobs=how["jobs"] or 1, notes=notes)
+            print_json(real) if as_json else show_confirmed(real, Console())
             return
         _make_array_figures(array_figures, into, seeds or 10, how["jobs"], as_json=as_json)
         return

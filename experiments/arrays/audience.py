@@ -1,5 +1,6 @@
 """Which film each stream plays, from when on, and on which disks that lies. Pure."""
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -48,15 +49,20 @@ class Audience:
     Args:
         scenario: the load, and the placement.
         seed: of all chance.
+        film_seconds: after which a film that is watched for longer goes round.
     """
 
-    def __init__(self, scenario: ArrayScenario, seed: int) -> None:
+    def __init__(
+        self, scenario: ArrayScenario, seed: int, *, film_seconds: float = _FILM_SECONDS
+    ) -> None:
         self._scenario = scenario
+        self._film_seconds = film_seconds
         self._places, self._choices, self._times = (
             np.random.default_rng([seed, n]) for n in range(3)
         )
         self._allocation = _create_allocation(scenario.allocation)
         self._extents: list[list[tuple[int, ...]]] = []
+        self._before: np.random.Generator | None = None
         self._used = np.zeros(len(scenario.disks), dtype=np.int64)
         self._films: list[int] = []
         self._begins: list[float] = []
@@ -79,11 +85,23 @@ class Audience:
         found = [Stream(film, at, self._film(film)) for film, at in zip(films, begins, strict=True)]
         return sorted(found, key=lambda stream: stream.begins_seconds)
 
+    @property
+    def films(self) -> Sequence[Sequence[tuple[int, ...]]]:
+        """The films that streams were found for, and all before them: disks of their extents."""
+        return self._extents
+
+    @property
+    def chance_of_places(self) -> np.random.Generator:
+        """Chance as it was before the first film was placed: it places the same films alike."""
+        return copy.deepcopy(self._before or self._places)
+
     def _film(self, film: int) -> list[tuple[int, ...]]:
         """The places of a film; films are added to the store one after the other."""
         scenario = self._scenario
+        if self._before is None:
+            self._before = copy.deepcopy(self._places)
         while len(self._extents) <= film:
-            played = scenario.watch_seconds or _FILM_SECONDS
+            played = scenario.watch_seconds or self._film_seconds
             count = max(1, math.ceil(played / scenario.extent_seconds - 1e-9))
             placed = self._allocation.place(count, self._used, self._places)
             self._used += np.bincount(placed.ravel(), minlength=len(self._used))

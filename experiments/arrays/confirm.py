@@ -1,114 +1,170 @@
-"""Whether the real server sustains what the simulator says: less holds, more does not."""
+"""Figures of arrays for real: the server's own process at what the simulator predicts.
+
+A figure's bars are made one by one, or so many side by side, and each is kept when it is over:
+what is kept is not made again, unless the machine had been too busy for it. All figures share one
+file, since some share runs.
+"""
 
 import asyncio
 import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 from rich.console import Console
-from rich.table import Table
 
-from experiments.arrays.real import SCALED, run_real
-from experiments.arrays.search import sustained
-from experiments.figures.jobs import commit, machine
-from experiments.figures.make import write_whole
+from experiments.arrays.real import run_real
+from experiments.arrays.runs import Runs
+from experiments.arrays.trials import Planned, is_search, plan
+from experiments.errors import LabError
+from experiments.figures.figure import Figure
+from experiments.figures.jobs import machine
+from experiments.figures.make import judge_all, write_whole
+from experiments.figures.plots import plot_figure
+from experiments.figures.results import CellResults, Results
+from experiments.real.memory import MEMORY_FOLDER, free_bytes, stay_in_memory
 
-__all__ = ["CONFIRMED", "confirm", "show_confirmed"]
+__all__ = ["confirm"]
 
-CONFIRMED: Final = "4.2"
-"""The figure that can be made for real."""
-_PLACEMENTS: Final = ("naive", "raid1", "rda")
-_SHARES: Final = (0.95, 1.05)
+_NOTE: Final = (
+    "Four disks, 5 s of film in reads of a quarter of a second: 3.3 times as long as the source's, "
+    "with 15 times fewer bytes, and the same part of it a seek."
+)
+_RUN_BYTES: Final = 3 << 30
+"""Of a run's store, with room to spare."""
+_MOST_LATE_SECONDS: Final = 0.1
+"""A run whose clients woke later than this, one time in a hundred, was disturbed by what else the
+machine did; a read takes a quarter of a second."""
+_SAID: Final = ("streams", "refused", "incidents", "starved_mean_seconds", "starved_max_seconds")
 
 
 def confirm(
-    folder: Path,
-    *,
-    seeds: int,
-    notes: Console,
-    placements: Sequence[str] = _PLACEMENTS,
-    shares: Sequence[float] = _SHARES,
+    figure: Figure, folder: Path, *, seeds: int, jobs: int = 1, notes: Console
 ) -> dict[str, Any]:
-    """Run the real server at shares of what the simulator sustains, one after the other.
-
-    What there is a result of already is not run again.
+    """Make the real runs of a figure that are missing, and say what came of all.
 
     Args:
-        folder: of the results; one file.
-        seeds: runs of each.
+        figure: one that can be made for real.
+        folder: where runs are kept, and the figure is written.
+        seeds: runs of each bar, or of each side of it.
+        jobs: how many runs at once.
         notes: where it is told how far it is.
-        placements: which.
-        shares: of the simulator's number of streams.
 
     Raises:
-        LabError: a run failed.
+        LabError: a run failed; the others have been made.
     """
-    path = folder / f"{CONFIRMED}-real.json"
-    rows: list[dict[str, Any]] = (
-        json.loads(path.read_text("utf-8"))["runs"] if path.exists() else []
+    runs = Runs(folder / "real.runs.jsonl")
+    notes.print(f"figure {figure.name}: asking the simulator", highlight=False)
+    planned = list(plan(figure, range(1, seeds + 1)))
+    stay_in_memory()
+    asyncio.run(_make(planned, runs, jobs, _scratch(folder, jobs), notes))
+    told = _summary(figure, planned, runs)
+    stem = f"{folder / figure.name}-real"
+    write_whole(Path(f"{stem}.json"), (json.dumps(told, indent=1) + "\n").encode())
+    if not is_search(figure):
+        write_whole(Path(f"{stem}.png"), plot_figure(figure, _results(planned, runs)))
+    return told
+
+
+async def _make(
+    planned: Sequence[Planned], runs: Runs, jobs: int, scratch: Path, notes: Console
+) -> None:
+    """Make what is missing, or was disturbed, so many runs side by side."""
+    missing = {each.measured.key: each for each in planned if not _is_made(each, runs)}
+    room, failures = asyncio.Semaphore(jobs), list[LabError]()
+
+    async def make(number: int, each: Planned) -> None:
+        trial, cell, seed = each.trial, each.measured.cell, each.measured.seed
+        async with room:
+            words = f"{number} of {len(missing)}: {cell.name}, {trial.streams} streams"
+            notes.print(words, highlight=False)
+            load = round(os.getloadavg()[0], 2)
+            try:
+                run = await run_real(trial.scenario, trial.streams, seed=seed, folder=scratch)
+            except LabError as error:
+                notes.print(f"{cell.name}: {error}", highlight=False)
+                failures.append(error)
+                return
+            runs.keep(each.measured, {**run.to_dict(), "load_before": load})
+
+    async with asyncio.TaskGroup() as tasks:
+        for number, each in enumerate(missing.values(), 1):
+            tasks.create_task(make(number, each))
+    if failures:
+        raise LabError(f"{len(failures)} of {len(missing)} runs failed: {failures[0]}")
+
+
+def _is_made(each: Planned, runs: Runs) -> bool:
+    """Whether there is a run, on a machine that was not too busy for it."""
+    return each.measured in runs and not _is_disturbed(vars(_figures(each, runs)))
+
+
+def _is_disturbed(figures: Mapping[str, Any]) -> bool:
+    return float(figures["late_p99_seconds"]) > _MOST_LATE_SECONDS
+
+
+def _scratch(folder: Path, jobs: int) -> Path:
+    """Where runs keep their stores: in memory if there is room, where no real disk is slow."""
+    if MEMORY_FOLDER.exists() and free_bytes(MEMORY_FOLDER) > 2 * jobs * _RUN_BYTES:
+        return MEMORY_FOLDER
+    return folder / "real-runs"
+
+
+def _figures(each: Planned, runs: Runs) -> SimpleNamespace:
+    cell, seed = each.measured.cell, each.measured.seed
+    found: SimpleNamespace = runs.results([cell], [seed]).cells[0].runs[seed]
+    return found
+
+
+def _results(planned: Sequence[Planned], runs: Runs) -> Results:
+    cells = {each.measured.cell.name: each.measured.cell for each in planned}
+    return Results(
+        CellResults(
+            name,
+            cell.axes,
+            {
+                each.measured.seed: _figures(each, runs)
+                for each in planned
+                if each.measured.cell.name == name
+            },
+        )
+        for name, cell in cells.items()
     )
-    for seed in range(1, seeds + 1):
-        for placement in placements:
-            scenario = SCALED.with_(allocation=placement)
-            for share in shares:
-                place = {"placement": placement, "share": share, "seed": seed}
-                if any(place.items() <= row.items() for row in rows):
-                    continue
-                limit = sustained(scenario, seed=seed)
-                # At the least one stream to either side: arrays this small have few.
-                streams = min(round(share * limit), limit - 1)
-                if share > 1:
-                    streams = max(round(share * limit), limit + 1)
-                notes.print(f"{placement}: {streams} streams, {limit} simulated", highlight=False)
-                load = round(os.getloadavg()[0], 2)
-                result = asyncio.run(
-                    run_real(scenario, streams, seed=seed, folder=folder / "real-runs")
-                )
-                rows.append(
-                    {
-                        **place,
-                        "simulated_streams": limit,
-                        "commit": commit(),
-                        "load_before": load,
-                        **result.to_dict(),
-                    }
-                )
-                write_whole(path, (json.dumps(_summary(rows), indent=1) + "\n").encode())
-    return _summary(rows)
 
 
-def show_confirmed(confirmed: Mapping[str, Any]) -> None:
-    """What came of it, on a terminal."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("placement", "simulated", "streams", "incidents", "mean, s", "longest, s"):
-        table.add_column(heading, justify="right")
-    for row in confirmed["runs"]:
-        numbers = (row["simulated_streams"], row["streams"], row["incidents"])
-        seconds = (row["starved_mean_seconds"], row["starved_max_seconds"])
-        table.add_row(row["placement"], *map(str, numbers), *(f"{each:.2f}" for each in seconds))
-    console = Console()
-    console.print(table)
-    console.print(
-        f"below: {confirmed['held_below']} of {confirmed['runs_below']} hold; "
-        f"above: {confirmed['starved_above']} of {confirmed['runs_above']} starve",
-        highlight=False,
-    )
-
-
-def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    below = [row for row in rows if row["share"] < 1]
-    above = [row for row in rows if row["share"] > 1]
-    return {
-        "figure": CONFIRMED,
+def _summary(figure: Figure, planned: Sequence[Planned], runs: Runs) -> dict[str, Any]:
+    """A figure's real runs as plain data, each beside what the simulator says of it."""
+    rows = []
+    for each in planned:
+        row: dict[str, Any] = {"cell": each.measured.cell.name, **each.measured.cell.axes}
+        row["seed"] = each.measured.seed
+        if each.share is not None:
+            row |= {"share": each.share, "sustained_simulated": each.sustained}
+        simulated = each.simulated().to_dict()
+        row["simulated"] = {name: simulated[name] for name in _SAID}
+        rows.append({**row, **vars(_figures(each, runs))})
+    told: dict[str, Any] = {
+        "figure": figure.name,
+        "title": figure.title,
         "engine": "real",
-        "note": "Two disks, 5 s of film in reads of a quarter of a second: 3.3 times as long "
-        "as the source's, with 15 times fewer bytes, and the same part of it a seek.",
+        "note": _NOTE,
         "machine": machine(),
-        "held_below": sum(row["incidents"] == 0 for row in below),
-        "runs_below": len(below),
-        "starved_above": sum(row["incidents"] > 0 for row in above),
-        "runs_above": len(above),
-        "runs": rows,
+        "disturbed": sum(_is_disturbed(row) for row in rows),
     }
+    if is_search(figure):
+        below = [row for row in rows if row["share"] < 1]
+        above = [row for row in rows if row["share"] > 1]
+        told |= {
+            "held_below": sum(row["incidents"] == 0 for row in below),
+            "runs_below": len(below),
+            "starved_above": sum(row["incidents"] > 0 for row in above),
+            "runs_above": len(above),
+        }
+    else:
+        told["claims"] = [
+            {"claim": claim.text, "reproduced": verdict.reproduced, "words": verdict.words}
+            for claim, verdict in judge_all(figure, _results(planned, runs))
+        ]
+    return {**told, "runs": rows}

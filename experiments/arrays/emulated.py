@@ -6,7 +6,9 @@ the kernel's memory as far as the server knows: every read that is asked for cos
 
 import contextlib
 import json
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -18,7 +20,7 @@ from experiments.arrays.disk import DiskModel, Fault, FaultKind, read_seconds
 from vodserver.errors import DiskError
 from vodserver.store.disks import ExtentKey, RealDisk
 
-__all__ = ["EmulatedDisk", "FaultFile"]
+__all__ = ["EmulatedDisk", "FaultFile", "ReadMemory"]
 
 _LOOK_SECONDS: Final = 0.02
 
@@ -59,6 +61,42 @@ class FaultFile:
         return [fault for fault in self._faults if fault.disk == disk]
 
 
+class ReadMemory:
+    """What disks have read last, so many extents: what the kernel's memory is to real ones.
+
+    Disks read in threads of their own, and share one.
+
+    Args:
+        extents: that it holds; who was used least recently leaves first.
+    """
+
+    def __init__(self, extents: int) -> None:
+        self._most = extents
+        self._lock = threading.Lock()
+        self._held: OrderedDict[tuple[Path, ExtentKey], tuple[int, bytearray]] = OrderedDict()
+
+    def learn(self, disk: Path, extent: ExtentKey, offset: int, data: memoryview) -> None:
+        """Keep what was read; what follows what is there already lengthens it."""
+        key = disk, extent
+        with self._lock:
+            begin, held = self._held.pop(key, (offset, bytearray()))
+            if offset != begin + len(held):
+                begin, held = offset, bytearray()
+            self._held[key] = begin, held + data  # a new one: the old one may be being sent
+            while len(self._held) > self._most:
+                self._held.popitem(last=False)
+
+    def peek(self, disk: Path, extent: ExtentKey, offset: int, length: int) -> memoryview | None:
+        """A part of an extent, if all of it is here."""
+        key = disk, extent
+        with self._lock:
+            begin, held = self._held.get(key, (0, bytearray()))
+            if not begin <= offset < offset + length <= begin + len(held):
+                return None
+            self._held.move_to_end(key)
+        return memoryview(held)[offset - begin : offset - begin + length]
+
+
 class EmulatedDisk(RealDisk):
     """A disk of a model, over a directory.
 
@@ -69,6 +107,7 @@ class EmulatedDisk(RealDisk):
         model: what reads take.
         chance: for access times.
         faults: what is wrong with it now.
+        memory: where what was read can be had again at once; none if not given.
         clock: seconds, monotonic.
         sleep: waits so many.
     """
@@ -82,6 +121,7 @@ class EmulatedDisk(RealDisk):
         chance: np.random.Generator,
         *,
         faults: Callable[[], Sequence[Fault]] = tuple,
+        memory: ReadMemory | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -89,9 +129,11 @@ class EmulatedDisk(RealDisk):
         self._model = model
         self._chance = chance
         self._faults = faults
+        self._memory = memory
         self._clock = clock
         self._sleep = sleep
         self._free_at = 0.0
+        self._told_at = 0.0
         self._next: tuple[ExtentKey, int] | None = None
 
     def read(
@@ -112,12 +154,20 @@ class EmulatedDisk(RealDisk):
                 if fault.kind is FaultKind.ERROR:
                     raise DiskError(f"{self.path} cannot be read: Input/output error")
                 return memoryview(bytes([data[0] ^ 0xFF]) + bytes(data[1:]))
+        if self._memory is not None and not direct:
+            self._memory.learn(self.path, extent, offset, data)
         return data
+
+    def peek(self, extent: ExtentKey, offset: int, length: int) -> memoryview | None:
+        """What is in its memory; see `Disk.peek`."""
+        if self._memory is None:
+            return None
+        return self._memory.peek(self.path, extent, offset, length)
 
     def _take(self, extent: ExtentKey, offset: int, length: int, faults: Sequence[Fault]) -> None:
         """Let the time of a read pass."""
         now = self._clock()
-        begins = self._free_at if now - self._free_at < LATE_SECONDS else now
+        begins = self._free_at if now - self._told_at < LATE_SECONDS else now
         slow = [fault for fault in faults if fault.kind is FaultKind.STUTTER]
         chance = float(self._chance.uniform())
         seconds = read_seconds(self._model, slow, length, begins, place=0.5, chance=chance)
@@ -127,3 +177,4 @@ class EmulatedDisk(RealDisk):
         self._free_at = begins + seconds
         if self._free_at > now:
             self._sleep(self._free_at - now)
+        self._told_at = max(self._clock(), self._free_at)

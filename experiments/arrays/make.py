@@ -11,8 +11,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from experiments.arrays.catalog import ARRAY_FIGURES
-from experiments.arrays.confirm import CONFIRMED
 from experiments.arrays.runs import Measured, Runs, make_missing
+from experiments.arrays.trials import REAL_FIGURES
 from experiments.errors import ScenarioError
 from experiments.figures.figure import Figure
 from experiments.figures.jobs import machine
@@ -58,8 +58,8 @@ def check_array_options(
     Raises:
         ScenarioError: which.
     """
-    if engine != "sim" and name != CONFIRMED:
-        raise ScenarioError(f"of disk arrays, only figure {CONFIRMED} has --engine real")
+    if engine != "sim" and name not in REAL_FIGURES:
+        raise ScenarioError(f"of disk arrays, these have --engine real: {', '.join(REAL_FIGURES)}")
     if changes or how.get("dask") or how.get("again"):
         raise ScenarioError("figures of disk arrays have no --set, no --dask and no --again")
 

@@ -6,80 +6,86 @@ takes longer, a stream brings fewer bytes, and what a seek takes of a read stays
 
 import asyncio
 import json
+import math
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
+import time
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from experiments.arrays.clients import Client, play_streams
-from experiments.arrays.disk import SATA_1, DiskModel, Fault
+from experiments.arrays.audience import Audience, Stream
+from experiments.arrays.clients import Client, PacedClient, play_streams
 from experiments.arrays.playback import Playback
 from experiments.arrays.result import ArrayResult
-from experiments.arrays.scenario import ArrayScenario, Load
-from experiments.errors import LabError
+from experiments.arrays.scaling import FILM_SECONDS, SCALED, scaled
+from experiments.arrays.scenario import ArrayScenario
+from experiments.arrays.stock import film_name, make_store
 from experiments.processes import Processes
 from experiments.real.house import Net, run_folder
-from toast.common.errors import ToastError
-from toast.common.timemap import TimeMap
-from toast.media.probe import MediaInfo
-from vodserver.store import add_film, create_store, open_store
 
-__all__ = ["SCALED", "Client", "play_streams", "run_real", "scaled"]
+__all__ = ["SCALED", "Client", "RealRun", "play_streams", "run_real", "scaled"]
 
-_SLOWER: Final = 10 / 3
-"""How much longer a read takes than on the source's disks."""
-_RATE: Final = 49_152.0
-"""r_c, bytes per second: an extent of 5 s is a whole number of BitTorrent's blocks."""
 _READY_SECONDS: Final = 60.0
+_HEAD_START_SECONDS: Final = 1.0
+_BEAT_SECONDS: Final = 0.05
+_UNITS_OF_EXTENT: Final = 20
+"""Into so many parts the account of a client divides an extent that comes little by little."""
 
 
-def scaled(disks: int) -> ArrayScenario:
-    """The source's array with so many disks, scaled: a quarter of a second for a read."""
-    thinner = 6e6 / 8 / _RATE
-    disk = DiskModel(
-        access_seconds=SATA_1.access_seconds * _SLOWER, rate=SATA_1.rate / thinner / _SLOWER
-    )
-    return ArrayScenario(
-        disks=(disk,) * disks,
-        stream_rate=_RATE,
-        scheduler="lazy",
-        hold_seconds=60.0,
-        load=Load(window_seconds=5.0),
-    )
+@dataclass(frozen=True, slots=True)
+class RealRun:
+    """What came of a real run.
+
+    Attributes:
+        result: its figures.
+        late_p99_seconds: how late the clients' process woke, in the 99th percentile.
+        late_max_seconds: at worst.
+    """
+
+    result: ArrayResult
+    late_p99_seconds: float
+    late_max_seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        late = {
+            "late_p99_seconds": round(self.late_p99_seconds, 4),
+            "late_max_seconds": round(self.late_max_seconds, 4),
+        }
+        return {**self.result.to_dict(), **late}
 
 
-SCALED: Final = scaled(2)
-
-
-async def run_real(
-    scenario: ArrayScenario, streams: int, *, seed: int, folder: Path, faults: Sequence[Fault] = ()
-) -> ArrayResult:
+async def run_real(scenario: ArrayScenario, streams: int, *, seed: int, folder: Path) -> RealRun:
     """Let so many clients play from the real server over emulated disks.
 
+    With `admission`, clients ask for paced streams, which the server may refuse; else they ask for
+    an extent at a time, which it never does.
+
     Args:
-        scenario: see `scaled`; every stream plays a film of its own.
-        streams: how many.
+        scenario: see `scaled`.
+        streams: how many come.
         seed: of films, placement, beginnings and access times.
         folder: where the run keeps its files; they are removed.
-        faults: switched on when the first stream begins.
 
     Raises:
         LabError: the server did not start, or a client was not given what it asked for.
     """
+    audience = Audience(scenario, seed, film_seconds=FILM_SECONDS)
+    crowd = audience.streams(streams)
     with run_folder(folder) as place, Net() as net:
-        extent_bytes = await asyncio.to_thread(_make_store, scenario, streams, seed, place)
-        spec = place / "spec.json"
+        await asyncio.to_thread(make_store, scenario, audience, seed, place)
+        faults, spec = place / "faults.json", place / "spec.json"
         spec.write_text(
             json.dumps(
                 {
-                    "disk": asdict(scenario.disks[0]),
+                    "disks": [asdict(disk) for disk in scenario.disks],
                     "scheduler": scenario.scheduler,
                     "host": net.server_host,
                     "seed": seed,
-                    "faults": str(place / "faults.json"),
+                    "memory_extents": _memory_extents(scenario, streams),
+                    "faults": str(faults),
                 }
             ),
             encoding="utf-8",
@@ -90,54 +96,71 @@ async def run_real(
                 "server", [sys.executable, "-m", module, str(place / "store"), str(spec)]
             )
             ready = await server.wait_event("listening", timeout_seconds=_READY_SECONDS)
-            rows = [{"disk": f.disk, "kind": str(f.kind), "share": f.share} for f in faults]
-            (place / "faults.json").write_text(json.dumps(rows), encoding="utf-8")
-            return await _play(scenario, streams, seed, str(ready["url"]), extent_bytes)
-
-
-async def _play(
-    scenario: ArrayScenario, streams: int, seed: int, url: str, extent_bytes: int
-) -> ArrayResult:
-    chance = np.random.default_rng([seed, 9])
-    begins = chance.uniform(0, scenario.load.window_seconds, streams)
-    clients = [
-        Client(
-            f"{url}/titles/film-{n}/content",
-            Playback(scenario.lead_seconds, scenario.extent_seconds),
-            extent_bytes,
-        )
-        for n in range(streams)
-    ]
-    return await play_streams(
-        clients,
-        begins.tolist(),
-        hold_seconds=scenario.hold_seconds,
-        model_streams=scenario.model_streams,
-    )
-
-
-def _make_store(scenario: ArrayScenario, streams: int, seed: int, place: Path) -> int:
-    """A store of so many films of noise; the size of an extent."""
-    seconds = scenario.load.window_seconds + scenario.hold_seconds + 6 * scenario.extent_seconds
-    extents = int(seconds / scenario.extent_seconds) + 1
-    piece = scenario.unit_bytes  # a piece is an extent, and so exactly as long as it should be
-    size = extents * piece
-    duration = extents * scenario.extent_seconds
-    media = MediaInfo("raw", duration, "noise", None, 0, 0, None, TimeMap.constant(size, duration))
-    rng = np.random.default_rng([seed, 8])
-    try:
-        disks = [place / f"disk{n}" for n in range(len(scenario.disks))]
-        create_store(place / "store", disks, allocation=scenario.allocation)
-        with open_store(place / "store") as store:
-            for number in range(streams):
-                film = place / "film.bin"
-                film.write_bytes(rng.bytes(size))
-                title = add_film(
-                    store, film, name=f"film-{number}", media=media, piece_bytes=piece, rng=rng
+            clients = [_client(scenario, stream, str(ready["url"])) for stream in crowd]
+            start = time.monotonic() + _HEAD_START_SECONDS
+            late: list[float] = []
+            beside = [
+                asyncio.create_task(_switch_faults(scenario, start, faults)),
+                asyncio.create_task(_beat(late)),
+            ]
+            try:
+                result = await play_streams(
+                    clients,
+                    [stream.begins_seconds for stream in crowd],
+                    start=start,
+                    hold_seconds=scenario.hold_seconds,
+                    model_streams=scenario.model_streams,
                 )
-                if title.extent_bytes != piece:
-                    raise LabError(f"extents are of {title.extent_bytes} bytes, not {piece}")
-        film.unlink()
-    except (OSError, ToastError) as error:
-        raise LabError(f"the films do not go into a store: {error}") from error
-    return piece
+            finally:
+                for task in beside:
+                    task.cancel()
+            return RealRun(result, float(np.quantile(late, 0.99)), max(late))
+
+
+def _memory_extents(scenario: ArrayScenario, streams: int) -> int:
+    """What the disks' memory holds; what goes out little by little must stay until it has."""
+    return 2 * streams if scenario.admission else scenario.cache_bytes // scenario.unit_bytes
+
+
+def _client(scenario: ArrayScenario, stream: Stream, url: str) -> Client:
+    title = f"{url}/titles/{film_name(stream.film)}"
+    units = None
+    if scenario.watch_seconds is not None:
+        units = max(1, round(scenario.watch_seconds / scenario.extent_seconds))
+    if not scenario.admission:
+        playback = Playback(scenario.lead_seconds, scenario.extent_seconds, units)
+        extents = len(stream.extents)
+        return Client(f"{title}/content", playback, scenario.unit_bytes, extents)
+    parts = _UNITS_OF_EXTENT
+    playback = Playback(
+        scenario.lead_seconds,
+        scenario.extent_seconds / parts,
+        None if units is None else units * parts,
+    )
+    return PacedClient(f"{title}/stream", playback, scenario.unit_bytes // parts)
+
+
+async def _switch_faults(scenario: ArrayScenario, start: float, path: Path) -> None:
+    """Keep the file of faults as the scenario has it, from `start` on."""
+    times = {0.0}
+    for fault in scenario.faults:
+        times |= {fault.begin_seconds, fault.end_seconds}
+    for at in sorted(filter(math.isfinite, times)):
+        await asyncio.sleep(max(start + at - time.monotonic(), 0.0))
+        rows = [
+            {"disk": fault.disk, "kind": str(fault.kind), "share": fault.share}
+            for fault in scenario.faults
+            if fault.is_on(at)
+        ]
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps(rows), encoding="utf-8")
+        fresh.replace(path)
+
+
+async def _beat(late: list[float]) -> None:
+    """Note how late this process wakes: on a machine that is too busy, a run says little."""
+    late.append(0.0)
+    while True:
+        due = time.monotonic() + _BEAT_SECONDS
+        await asyncio.sleep(_BEAT_SECONDS)
+        late.append(time.monotonic() - due)

@@ -9,12 +9,13 @@ import json
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from experiments.arrays.disk import DiskModel
-from experiments.arrays.emulated import EmulatedDisk, FaultFile
+from experiments.arrays.emulated import EmulatedDisk, FaultFile, ReadMemory
+from experiments.real.memory import stay_in_memory
 from toast.common.cli import print_json
 from vodserver.serve import Listening, serve
 from vodserver.settings import ServeSettings
@@ -23,25 +24,38 @@ from vodserver.store.reading import ArraySettings
 
 __all__ = ["main"]
 
+_QUANTUM_SECONDS: Final = 1 / 24
+"""At the rate of a scaled stream so many make a checksum's span. A quantum across two spans would
+have an extent that is just being read read again: a disk that is not paged keeps no first part."""
+
 
 def main(store: Path, spec: dict[str, Any]) -> None:
     """Serve until told to stop.
 
     Args:
         store: its directory.
-        spec: `disk` (fields of a `DiskModel`), `scheduler`, `host`, `seed`, and `faults`, the path
-            of a file.
+        spec: `disks` (fields of each one's `DiskModel`), `scheduler`, `host`, `seed`,
+            `memory_extents`, and `faults`, the path of a file.
     """
+    stay_in_memory()
     faults = FaultFile(Path(spec["faults"]))
-    model = DiskModel(**spec["disk"])
+    models = [DiskModel(**fields) for fields in spec["disks"]]
+    memory = ReadMemory(spec["memory_extents"]) if spec["memory_extents"] else None
 
     def make_disk(path: Path) -> EmulatedDisk:
         number = int(path.name.removeprefix("disk"))
         chance = np.random.default_rng([int(spec["seed"]), number])
-        return EmulatedDisk(path, model, chance, faults=lambda: faults.of(number))
+        return EmulatedDisk(
+            path, models[number], chance, faults=lambda: faults.of(number), memory=memory
+        )
 
     settings = ServeSettings(
-        host=spec["host"], port=0, seed=False, client_connections=None, chunk_bytes=1 << 22
+        host=spec["host"],
+        port=0,
+        seed=False,
+        client_connections=None,
+        chunk_bytes=1 << 22,
+        stream_quantum_seconds=_QUANTUM_SECONDS,
     )
     # Reads are as much longer than a disk's as the rates are lower.
     reading = ArraySettings(stall_seconds=5.0, read_timeout_seconds=120.0)

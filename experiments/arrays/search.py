@@ -39,9 +39,15 @@ def largest(holds: Callable[[int], bool], guess: int) -> int:
     return low
 
 
-def sustained(scenario: ArrayScenario, *, seed: int) -> int:
-    """N: how many streams an array sustains, the same chance for every number that is tried."""
-    audience = Audience(scenario, seed)
+def sustained(scenario: ArrayScenario, *, seed: int, audience: Audience | None = None) -> int:
+    """N: how many streams an array sustains, the same chance for every number that is tried.
+
+    Args:
+        scenario: the array and its load.
+        seed: of all chance.
+        audience: of this scenario and seed, if there is one already.
+    """
+    audience = audience or Audience(scenario, seed)
 
     def holds(streams: int) -> bool:
         result = simulate(scenario, streams, seed=seed, audience=audience, stop_at_starvation=True)

@@ -9,10 +9,10 @@ from typing import Any, Final
 import aiohttp
 import numpy as np
 
+from experiments.arrays.clients import Client
 from experiments.arrays.demand import DEMANDS, asked, places
 from experiments.arrays.library import Library
 from experiments.arrays.playback import Playback
-from experiments.arrays.real import Client
 from experiments.arrays.result import conclude
 from experiments.arrays.rivals import Rival, Serving, cpu_seconds, serving
 from experiments.arrays.scenario import ArrayScenario
@@ -68,7 +68,6 @@ async def play(
                     server.url(film),
                     Playback(scenario.lead_seconds, scenario.extent_seconds, library.extents),
                     scenario.unit_bytes,
-                    [],
                 )
                 for film in films
             ]

@@ -2,10 +2,12 @@
 
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from experiments.arrays.audience import Audience
 from experiments.arrays.scenario import ArrayScenario, Load
+from vodserver.allocation import ALLOCATIONS
 
 
 def streams(count, seed=1, load=None, **changes):
@@ -55,3 +57,20 @@ def test_extents_lie_on_as_many_disks_as_there_are_copies(allocation, copies):
     for stream in streams(4, allocation=allocation):
         assert len(stream.extents) == 4
         assert all(len(set(disks)) == copies for disks in stream.extents)
+
+
+def test_a_film_goes_round_after_as_long_as_one_says():
+    scenario = ArrayScenario(allocation="raid0")
+    (stream,) = Audience(scenario, 1, film_seconds=40.0).streams(1)
+    assert len(stream.extents) == 8
+    assert len(Audience(scenario, 1).streams(1)[0].extents) == 240
+
+
+def test_the_chance_of_places_places_the_same_films_alike():
+    scenario = ArrayScenario(load=Load(zipf=1.0), watch_seconds=20.0, films=5)
+    audience = Audience(scenario, 3)
+    audience.streams(9)
+    chance, used = audience.chance_of_places, np.zeros(8, dtype=np.int64)
+    for film in audience.films:
+        placed = ALLOCATIONS.create("rda").place(4, used, chance)
+        assert [tuple(row) for row in placed.tolist()] == list(film)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.arrays.disk import DiskModel, Fault, FaultKind
-from experiments.arrays.emulated import EmulatedDisk, FaultFile
+from experiments.arrays.emulated import EmulatedDisk, FaultFile, ReadMemory
 from tests.conformance.check_disk import check_disk, check_faulty_disk
 from vodserver.errors import DiskError
 from vodserver.store.layout import extent_path
@@ -36,12 +36,13 @@ def make(tmp_path, clock):
     path.parent.mkdir(parents=True)
     path.write_bytes(bytes(range(250)) * 8)
 
-    def make(*faults):
+    def make(*faults, memory=None):
         return EmulatedDisk(
             tmp_path,
             MODEL,
             np.random.default_rng(1),
             faults=lambda: faults,
+            memory=memory,
             clock=clock,
             sleep=clock.sleep,
         )
@@ -72,6 +73,44 @@ def test_a_sleep_that_was_too_long_is_made_up_for(make, clock):
     clock.now += 0.03  # the machine had other things to do
     disk.read(("t", 0), 0, 1000)
     assert clock.now == pytest.approx(102.2)
+
+
+def test_its_own_sleep_may_be_longer_still(make, clock):
+    asleep = clock.sleep
+    disk = make()
+    disk._sleep = lambda seconds: asleep(seconds + 0.5)
+    disk.read(("t", 0), 0, 1000)
+    disk.read(("t", 0), 0, 1000)
+    assert clock.now == pytest.approx(102.7)
+
+
+def test_what_was_read_last_is_in_memory(make):
+    disk = make(memory=ReadMemory(1))
+    assert disk.peek(("t", 0), 0, 1) is None
+    read = bytes(disk.read(("t", 0), 500, 100))
+    read += bytes(disk.read(("t", 0), 600, 100))
+    assert bytes(disk.peek(("t", 0), 550, 100)) == read[50:150]
+    assert disk.peek(("t", 0), 499, 10) is None
+    assert disk.peek(("t", 0), 650, 51) is None
+    disk.read(("t", 0), 0, 100)  # elsewhere: begins anew
+    assert disk.peek(("t", 0), 500, 100) is None
+
+
+def test_memory_of_all_disks_keeps_what_was_used_last(tmp_path):
+    memory = ReadMemory(2)
+    a, b = tmp_path / "a", tmp_path / "b"
+    memory.learn(a, ("t", 0), 0, memoryview(b"old"))
+    memory.learn(b, ("t", 0), 0, memoryview(b"new"))
+    assert bytes(memory.peek(a, ("t", 0), 0, 3)) == b"old"
+    memory.learn(b, ("t", 1), 0, memoryview(b"one"))
+    assert memory.peek(b, ("t", 0), 0, 3) is None
+    assert bytes(memory.peek(a, ("t", 0), 1, 2)) == b"ld"
+
+
+def test_wrong_bytes_are_not_kept(make):
+    disk = make(Fault(disk=0, kind=FaultKind.CORRUPT), memory=ReadMemory(1))
+    disk.read(("t", 0), 0, 100)
+    assert disk.peek(("t", 0), 0, 100) is None
 
 
 def test_a_stutter_takes_longer(make, clock):

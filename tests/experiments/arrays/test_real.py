@@ -1,17 +1,15 @@
 """The real server over emulated disks, in small: that it works, and not how fast."""
 
-import io
 import json
 
 import pytest
-from rich.console import Console
 
-from experiments.arrays import confirm as confirming
+from experiments.arrays import real
 from experiments.arrays.disk import DiskModel, Fault, FaultKind
-from experiments.arrays.real import run_real, scaled
-from experiments.arrays.result import conclude
+from experiments.arrays.real import RealRun, run_real
 from experiments.arrays.scenario import ArrayScenario, Load
 from experiments.errors import LabError
+from tests.experiments.arrays.make import make_result
 
 TINY = ArrayScenario(
     disks=(DiskModel(access_seconds=0.001, rate=100e6),) * 2,
@@ -22,21 +20,12 @@ TINY = ArrayScenario(
 )
 
 
-def test_scaling_keeps_what_a_seek_takes_of_a_read():
-    for disks in (2, 8):
-        plain = ArrayScenario(disks=ArrayScenario().disks[:disks])
-        ours = scaled(disks)
-        assert ours.model_streams == pytest.approx(plain.model_streams * 0.3)
-        model, source = ours.disks[0], plain.disks[0]
-        assert model.access_seconds / model.seconds(ours.unit_bytes, 0.5, 0.5) == pytest.approx(
-            source.access_seconds / source.seconds(plain.unit_bytes, 0.5, 0.5)
-        )
-
-
 @pytest.mark.slow
 @pytest.mark.lab
 async def test_clients_play_from_the_real_server(tmp_path):
-    result = await run_real(TINY, 3, seed=1, folder=tmp_path)
+    drawn = Load(zipf=1.0, clustered=True, mean_gap_seconds=0.05)
+    scenario = TINY.with_(allocation="naive", load=drawn, films=4, cache_bytes=1 << 20)
+    result = (await run_real(scenario, 3, seed=1, folder=tmp_path)).result
     assert result.streams == 3
     assert result.reads >= 6
     assert list(tmp_path.iterdir()) == []
@@ -45,39 +34,47 @@ async def test_clients_play_from_the_real_server(tmp_path):
 @pytest.mark.slow
 @pytest.mark.lab
 async def test_a_film_that_no_disk_can_bring_is_an_error_in_a_line(tmp_path):
-    dead = [Fault(disk=n, kind=FaultKind.DEATH) for n in (0, 1)]
+    dead = TINY.with_(faults=tuple(Fault(disk=n, kind=FaultKind.DEATH) for n in (0, 1)))
     with pytest.raises(LabError, match="3 streams were not given"):
-        await run_real(TINY, 3, seed=1, folder=tmp_path, faults=dead)
+        await run_real(dead, 3, seed=1, folder=tmp_path)
 
 
-def test_what_was_confirmed_is_not_run_again(tmp_path, monkeypatch, capsys):
-    asked = []
-
-    async def fake(scenario, streams, *, seed, folder):
-        asked.append((scenario.allocation, streams, seed))
-        incidents = [[0.5]] if streams > 12 else [[]]
-        return confirming_result(incidents)
-
-    monkeypatch.setattr(confirming, "run_real", fake)
-    monkeypatch.setattr(confirming, "sustained", lambda scenario, *, seed: 12)
-    notes = Console(file=io.StringIO())
-    for _ in range(2):
-        told = confirming.confirm(tmp_path, seeds=2, notes=notes, placements=("rda",))
-    assert asked == [("rda", 11, 1), ("rda", 13, 1), ("rda", 11, 2), ("rda", 13, 2)]
-    assert (told["held_below"], told["starved_above"]) == (2, 2)
-    assert json.loads((tmp_path / "4.2-real.json").read_text()) == told
-    confirming.show_confirmed(told)
-    assert "below: 2 of 2 hold; above: 2 of 2 starve" in capsys.readouterr().out
+@pytest.mark.slow
+@pytest.mark.lab
+async def test_streams_that_the_server_paces_end_with_their_film(tmp_path):
+    scenario = TINY.with_(admission=True, watch_seconds=5.0)
+    result = (await run_real(scenario, 3, seed=1, folder=tmp_path)).result
+    assert (result.streams, result.refused, result.incidents) == (3, 0, 0)
 
 
-def confirming_result(incidents):
-    return conclude(
-        incidents=incidents,
-        responses=[0.1],
-        refused=0,
-        lost=0,
-        reads=1,
-        busy_share=0.0,
-        hit_share=0.0,
-        model_streams=12.0,
+async def test_faults_are_switched_as_the_scenario_has_them(tmp_path, monkeypatch):
+    seen, slept = [], []
+    path = tmp_path / "faults.json"
+    now = 100.0
+
+    async def sleep(seconds):
+        nonlocal now
+        if path.exists():
+            seen.append([(row["disk"], row["share"]) for row in json.loads(path.read_text())])
+        slept.append(seconds)
+        now += seconds
+
+    monkeypatch.setattr(real.asyncio, "sleep", sleep)
+    monkeypatch.setattr(real.time, "monotonic", lambda: now)
+    faults = (
+        Fault(disk=0, share=0.2),
+        Fault(disk=1, share=1.0, begin_seconds=2.0, end_seconds=5.0),
+    )
+    await real._switch_faults(TINY.with_(faults=faults), 101.0, path)
+    assert slept == [1.0, 2.0, 3.0]
+    assert seen == [[(0, 0.2)], [(0, 0.2), (1, 1.0)]]
+    assert [row["disk"] for row in json.loads(path.read_text())] == [0]
+
+
+def test_how_late_a_run_woke_is_told_with_its_figures():
+    told = RealRun(make_result([[0.5]]), 0.01234, 0.2).to_dict()
+    assert (told["incidents"], told["late_p99_seconds"], told["late_max_seconds"]) == (
+        1,
+        0.0123,
+        0.2,
     )

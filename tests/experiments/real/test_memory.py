@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from experiments.real.memory import MEMORY_FOLDER, free_bytes, held_bytes, in_memory, stored_bytes
+from experiments.real.memory import (
+    MEMORY_FOLDER,
+    free_bytes,
+    held_bytes,
+    in_memory,
+    stay_in_memory,
+    stored_bytes,
+)
 
 
 def test_a_program_holds_memory_and_one_that_is_gone_none():
@@ -38,3 +45,20 @@ def test_files_in_memory_are_known():
 
 def test_there_is_room_somewhere(tmp_path):
     assert 0 < free_bytes(tmp_path) < 1 << 60
+
+
+@pytest.mark.parametrize(("answer", "stays"), [(0, True), (-1, False)])
+def test_what_measures_time_stays_in_memory_if_it_may(monkeypatch, answer, stays):
+    asked = []
+
+    class Library:
+        def __init__(self, _):
+            pass
+
+        def mlockall(self, flags):
+            asked.append(flags)
+            return answer
+
+    monkeypatch.setattr("experiments.real.memory.ctypes.CDLL", Library)
+    assert stay_in_memory() is stays
+    assert asked == [7]
