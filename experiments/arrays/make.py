@@ -11,8 +11,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from experiments.arrays.catalog import ARRAY_FIGURES
+from experiments.arrays.pieces import PieceWork, measure_pieces
 from experiments.arrays.runs import Measured, Runs, make_missing
 from experiments.arrays.trials import REAL_FIGURES
+from experiments.arrays.work import Work, measure
 from experiments.errors import ScenarioError
 from experiments.figures.figure import Figure
 from experiments.figures.jobs import machine
@@ -37,7 +39,10 @@ _DETAILS: Final = (
     "starved_max_seconds",
     "starved_streams",
     "refused",
+    "requests_per_second",
+    "response_p50_seconds",
     "response_p99_seconds",
+    "hit_share",
 )
 """What is told of a cell besides what is plotted, where its runs have it."""
 
@@ -89,7 +94,7 @@ def make_array_figure(
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=notes, transient=True, disable=not notes.is_terminal) as bar:
         task = bar.add_task(f"figure {figure.name}", total=missing)
-        for _ in make_missing(runs, wanted, jobs or os.cpu_count() or 1):
+        for _ in make_missing(runs, wanted, jobs or os.cpu_count() or 1, _measure):
             bar.advance(task)
     results = runs.results(cells, numbers)
     stem = f"{folder / figure.name}-sim"
@@ -97,6 +102,10 @@ def make_array_figure(
     write_whole(Path(f"{stem}.json"), text.encode())
     write_whole(Path(f"{stem}.png"), plot_figure(figure, results))
     return results
+
+
+def _measure(work: Work | PieceWork, seed: int) -> Mapping[str, Any]:
+    return measure_pieces(work, seed) if isinstance(work, PieceWork) else measure(work, seed)
 
 
 def summarise(figure: Figure, results: Results) -> dict[str, Any]:

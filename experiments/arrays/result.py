@@ -43,6 +43,9 @@ class ArrayResult:
     response_mean_seconds: float
     """From when a read was due to when it was there, those from memory included."""
 
+    response_p50_seconds: float
+    """The median."""
+
     response_p99_seconds: float
     """The 99th percentile."""
 
@@ -97,6 +100,7 @@ def conclude(
         starved_seconds=round(float(lengths.sum()), 3),
         reads=reads,
         response_mean_seconds=round(float(took.mean()), 5),
+        response_p50_seconds=round(float(np.median(took)), 5),
         response_p99_seconds=round(float(np.quantile(took, 0.99)), 5),
         busy_share=None if busy_share is None else round(busy_share, 4),
         hit_share=None if hit_share is None else round(hit_share, 4),

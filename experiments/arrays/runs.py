@@ -15,7 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from experiments.arrays.work import Work, measure
+from experiments.arrays.work import measure
 from experiments.errors import LabError
 from experiments.figures.figure import FigureCell
 from experiments.figures.jobs import commit
@@ -23,7 +23,7 @@ from experiments.figures.results import CellResults, Results
 
 __all__ = ["Measured", "Measurer", "Runs", "make_missing"]
 
-Measurer = Callable[[Work, int], Mapping[str, Any]]
+Measurer = Callable[[Any, int], Mapping[str, Any]]
 """Makes the figures of a cell with a seed; picklable."""
 
 
@@ -122,7 +122,7 @@ def make_missing(
             yield missing[key]
 
 
-def _carry_out(task: tuple[Measurer, str, Work, int]) -> tuple[str, Mapping[str, Any]]:
+def _carry_out(task: tuple[Measurer, str, Any, int]) -> tuple[str, Mapping[str, Any]]:
     """Do a measurement, in a process of its own; its key, and its figures."""
     measurer, key, work, seed = task
     return key, measurer(work, seed)

@@ -1,20 +1,45 @@
 """The VoD server, and what one viewer knows of the way to it."""
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
+from experiments.sim.cut import Cut
 from experiments.sim.links import Transfer
+from toast.common.geometry import BLOCK_BYTES
 from toast.policy.handover import Order, OriginEstimate
 
 if TYPE_CHECKING:
     from experiments.sim.viewer import SimViewer
 
-__all__ = ["Fetch", "OriginMeter"]
+__all__ = ["Asked", "Fetch", "OriginMeter", "asked_by"]
 
 # As the real client: what it assumes before it has measured, and how it judges what it measured.
 _ASSUMED = OriginEstimate(rtt_seconds=0.1, rate=2_500_000.0, up=True)
 _SAMPLES = 20
 _LEAST_BYTES = 64 * 1024
+
+
+class Asked(NamedTuple):
+    """A range of the film that the server was asked for.
+
+    Attributes:
+        seconds: when, after the beginning of the run.
+        offset: first byte.
+        size: bytes.
+    """
+
+    seconds: float
+    offset: int
+    size: int
+
+
+def asked_by(order: Order, cut: Cut, now: float) -> Iterator[Asked]:
+    """The ranges of an order."""
+    start = cut.geometry.piece_start(order.piece)
+    for first, end in order.blocks:
+        size = cut.size(order.piece, (1 << end) - (1 << first))
+        yield Asked(now, start + first * BLOCK_BYTES, size)
 
 
 class OriginMeter:
@@ -59,6 +84,8 @@ class Fetch(Transfer):
         self.size = world.cut.size(order.piece, self.blocks)
         self.left = float(self.size)
         self._asked_at = self._begun_at = world.events.now
+        if world.asked is not None:
+            world.asked += asked_by(order, world.cut, world.events.now)
         wait = viewer.latency + world.settings.server_seconds + world.server_latency
         world.events.at(world.events.now + wait, self._begin)
 

@@ -8,6 +8,7 @@ from experiments.sim.cut import Cut
 from experiments.sim.events import Events
 from experiments.sim.flow import Flow
 from experiments.sim.links import Uplink
+from experiments.sim.origin import Asked
 from experiments.sim.peer import Peer
 from experiments.sim.settings import SimSettings
 from experiments.sim.tracker import Member, SimTracker
@@ -93,6 +94,8 @@ class World:
         ]
         self.peers: list[Peer] = [*self.viewers]
         self.load: list[LoadSample] = []
+        self.asked: list[Asked] | None = None
+        """What the server was asked for, where that is to be known."""
         self._arrived = 0
         self._to_see = len(crowd)
         self.seed = self._make_seed(scenario.seed_upload_bps / 8)
