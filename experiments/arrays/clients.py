@@ -43,10 +43,16 @@ class Client:
     async def play(self, http: aiohttp.ClientSession, begin: float, until: float) -> None:
         """Play from `begin` on until the run is over, monotonic seconds."""
         await asyncio.sleep(max(begin - time.monotonic(), 0.0))
-        while (now := time.monotonic()) < until and not self.playback.is_complete:
-            due = self.playback.due()
+        # What would be answered later is of no account.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(until - time.monotonic()):
+                await self._play(http)
+
+    async def _play(self, http: aiohttp.ClientSession) -> None:
+        while not self.playback.is_complete:
+            due, now = self.playback.due(), time.monotonic()
             if due is not None and due > now:
-                await asyncio.sleep(min(due, until) - now)
+                await asyncio.sleep(due - now)
                 continue
             extent = self.playback.received
             first = (extent if self.extents is None else extent % self.extents) * self.extent_bytes
@@ -64,13 +70,6 @@ class Client:
 @dataclass(slots=True)
 class PacedClient(Client):
     """A client of a stream that the server paces; `extent_bytes` are of a part of its account."""
-
-    async def play(self, http: aiohttp.ClientSession, begin: float, until: float) -> None:
-        """Ask for the stream at `begin`, and play what comes until the run is over."""
-        await asyncio.sleep(max(begin - time.monotonic(), 0.0))
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(until - time.monotonic()):
-                await self._play(http)
 
     async def _play(self, http: aiohttp.ClientSession) -> None:
         asked = time.monotonic()

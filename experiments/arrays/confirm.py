@@ -59,12 +59,19 @@ def confirm(
     notes.print(f"figure {figure.name}: asking the simulator", highlight=False)
     planned = list(plan(figure, range(1, seeds + 1)))
     stay_in_memory()
-    asyncio.run(_make(planned, runs, jobs, _scratch(folder, jobs), notes))
-    told = _summary(figure, planned, runs)
+    try:
+        asyncio.run(_make(planned, runs, jobs, _scratch(folder, jobs), notes))
+    finally:  # what was made before a run failed, or somebody had enough, is told as well
+        told = _write(figure, folder, [each for each in planned if each.measured in runs], runs)
+    return told
+
+
+def _write(figure: Figure, folder: Path, made: Sequence[Planned], runs: Runs) -> dict[str, Any]:
+    told = _summary(figure, made, runs)
     stem = f"{folder / figure.name}-real"
     write_whole(Path(f"{stem}.json"), (json.dumps(told, indent=1) + "\n").encode())
-    if not is_search(figure):
-        write_whole(Path(f"{stem}.png"), plot_figure(figure, _results(planned, runs)))
+    if made and not is_search(figure):
+        write_whole(Path(f"{stem}.png"), plot_figure(figure, _results(made, runs)))
     return told
 
 

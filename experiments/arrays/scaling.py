@@ -21,7 +21,7 @@ _SLOWER: Final = 10 / 3
 _RATE: Final = 49_152.0
 """r_c, bytes per second: an extent of 5 s is a whole number of BitTorrent's blocks."""
 _DISKS: Final = 4
-_HOLD_SECONDS: Final = 60.0
+_HOLD_SECONDS: Final = 45.0
 _GAP_SECONDS: Final = 0.5
 """Between two streams that begin at random for as long as the run goes on."""
 _WATCH_SECONDS: Final = 40.0

@@ -51,6 +51,21 @@ async def test_a_film_goes_round_and_ends(serve):
     assert (result.streams, result.reads) == (1, 3)
 
 
+async def test_what_comes_after_the_run_is_of_no_account(serve):
+    over = asyncio.Event()
+
+    async def film(request):
+        part = request.http_range
+        if part.start:
+            await over.wait()
+        return web.Response(status=206, body=bytes(part.stop - part.start))
+
+    client = Client(await serve(film), Playback(60.0, 60.0), EXTENT)
+    result = await play(client, hold=0.05)
+    over.set()
+    assert (result.streams, result.incidents, result.reads) == (1, 0, 1)
+
+
 async def test_an_answer_that_is_none_is_an_error(serve):
     async def film(_):
         return web.Response(status=206, body=b"short")

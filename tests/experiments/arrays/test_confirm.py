@@ -76,6 +76,8 @@ def test_a_run_that_failed_does_not_end_the_others(tmp_path, asked, notes):
     with pytest.raises(LabError, match="2 of 4 runs failed: the server did not start"):
         confirm(figure, tmp_path, seeds=1, notes=notes)
     assert len(asked) == 4
+    told = json.loads((tmp_path / "4.2-real.json").read_text())
+    assert [row["cell"] for row in told["runs"]] == ["random", "random"]
     with pytest.raises(LabError, match="2 of 2 runs failed"):
         confirm(figure, tmp_path, seeds=1, notes=notes)
 
