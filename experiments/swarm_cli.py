@@ -228,7 +228,7 @@ def figure_command(
     Example:
       toast-lab figure 5.3 --scale quick
       toast-lab figure all --scale source --seeds 10
-      toast-lab figure 4.2 --engine real
+      toast-lab figure 4.2 --engine real --jobs 3
       toast-lab figure nginx --engine real
     """
     if name == AGAINST:

@@ -8,23 +8,30 @@ from rich.table import Table
 
 __all__ = ["show_confirmed"]
 
-_HEADINGS = ("bar", "sustained", "streams", "refused", "incidents", "mean, s", "longest, s")
-_SHORT = ("incidents", "starved_mean_seconds", "starved_max_seconds")
+_SHORT = {
+    "incidents": ("incidents", "d"),
+    "mean, s": ("starved_mean_seconds", ".2f"),
+    "longest, s": ("starved_max_seconds", ".2f"),
+}
 
 
 def show_confirmed(told: Mapping[str, Any], console: Console) -> None:
     """Show every run with what the simulator says of it in brackets, and what was claimed."""
     console.rule(f"{told['figure']} for real: {told['title']}")
+    first = {"sustained_simulated": "limit", "streams": "streams", "refused": "refused"}
+    first = {name: text for name, text in first.items() if any(r.get(name) for r in told["runs"])}
     table = Table(box=None, pad_edge=False)
-    for nth, heading in enumerate(_HEADINGS):
+    for nth, heading in enumerate(("bar", *first.values(), *_SHORT)):
         table.add_column(heading, justify="right" if nth else "left", no_wrap=True)
     for row in told["runs"]:
-        limit = row.get("sustained_simulated", "")
-        pairs = [f"{row[name]:g} ({row['simulated'][name]:g})" for name in _SHORT]
-        refused = f"{row['refused']} ({row['simulated']['refused']})"
-        table.add_row(row["cell"], str(limit), str(row["streams"]), refused, *pairs)
+        numbers = [str(row[name]) for name in first]
+        pairs = [
+            f"{row[name]:{form}} ({row['simulated'][name]:{form}})"
+            for name, form in _SHORT.values()
+        ]
+        table.add_row(row["cell"], *numbers, *pairs)
     console.print(table)
-    console.print("(in brackets: simulated)", highlight=False)
+    console.print("(limit, and in brackets: simulated)", highlight=False)
     if told["disturbed"]:
         console.print(f"{told['disturbed']} runs were disturbed: the machine was too busy")
     if "held_below" in told:
@@ -34,5 +41,5 @@ def show_confirmed(told: Mapping[str, Any], console: Console) -> None:
             highlight=False,
         )
     for claim in told.get("claims", ()):
-        verdict = {True: "yes", False: "no", None: "cannot tell"}[claim["reproduced"]]
+        verdict = {True: "reproduced", False: "not", None: "cannot tell"}[claim["reproduced"]]
         console.print(f"{verdict:11} {claim['claim']}: {claim['words']}", highlight=False)
