@@ -4,17 +4,27 @@ from functools import partial
 from itertools import pairwise
 from typing import Final
 
-from experiments.arrays.disk import Fault
+from experiments.arrays.disk import Fault, FaultKind
 from experiments.arrays.hotspot_figures import PLACEMENTS, placement
 from experiments.arrays.work import Measure, Work
-from experiments.figures.claims import above
+from experiments.figures.claims import above, lies_in
 from experiments.figures.figure import Claim, Figure, FigureCell
+from experiments.figures.results import Results
 
 __all__ = ["SICK_FIGURES"]
 
 _SHARES: Final = ("20 %", "40 %", "60 %", "80 %", "100 %")
 _LEVELS: Final = ("0.62", "0.80", "0.90")
 _OURS: Final = ("raid1", "rda", "rda, lazy")
+_PASSING: Final = {
+    words: Fault(disk=0, kind=kind, share=share, begin_seconds=10.0, end_seconds=25.0)
+    for words, kind, share in (
+        ("a quarter of its speed", FaultKind.STUTTER, 3.0),
+        ("every other read fails", FaultKind.ERROR, 0.5),
+        ("it is not there", FaultKind.DEATH, 1.0),
+    )
+}
+"""What is wrong with a disk for 15 s."""
 
 
 def _cells(_: str) -> tuple[FigureCell, ...]:
@@ -48,6 +58,23 @@ def _levels(_: str) -> tuple[FigureCell, ...]:
         for level in _LEVELS
         for name in _OURS
     )
+
+
+def _passing(_: str) -> tuple[FigureCell, ...]:
+    return tuple(
+        FigureCell(
+            f"passing-{fault.kind}-{name.replace(', ', '-')}",
+            Work(scenario=placement(name).with_(faults=(fault,)), measure=Measure.RUN, share=0.8),
+            {"placement": name, "fault": words},
+        )
+        for words, fault in _PASSING.items()
+        for name in _OURS
+    )
+
+
+def _of_lazy(results: Results) -> float:
+    cells = [cell for cell in results.cells if cell.axes["placement"] == "rda, lazy"]
+    return sum(cell.estimate("incidents").mean for cell in cells)
 
 
 def _order(field: str, text: str, *names: str, shares: tuple[str, ...] = _SHARES) -> Claim:
@@ -153,5 +180,33 @@ SICK_FIGURES: Final = (
         ),
         note="Load: streams as a share of the closed form's for eight well disks; 0.62 is what "
         "the source ran at (334 of 539). With the sick disk the array can do 0.946.",
+    ),
+    Figure(
+        name="passing",
+        title="One disk that is sick for 15 s, at a load of 0.8",
+        x=("fault",),
+        series="placement",
+        cells=_passing,
+        field="incidents",
+        claims=(
+            lies_in(
+                "rda with lazy: none starves (ours)",
+                _of_lazy,
+                0.0,
+                0.0,
+                lambda count: f"{count:g} incidents",
+            ),
+            above(
+                "raid1 starves where a disk is not there, rda with lazy does not (ours)",
+                [
+                    (
+                        {"placement": "raid1", "fault": "it is not there"},
+                        {"placement": "rda, lazy", "fault": "it is not there"},
+                    )
+                ],
+                field="incidents",
+            ),
+        ),
+        note="From the tenth second of the run to its 25th.",
     ),
 )

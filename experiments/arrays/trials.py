@@ -17,7 +17,10 @@ from experiments.figures.figure import Figure, FigureCell
 
 __all__ = ["REAL_FIGURES", "SHARES", "Planned", "Trial", "is_search", "plan"]
 
-REAL_FIGURES: Final = ("4.2", "4.3", "4.4", "4.5", "4.6", "4.7", "sick", "admission")
+REAL_FIGURES: Final = (
+    *("4.2", "4.3", "4.4", "4.5", "4.6", "4.7"),
+    *("sick", "passing", "admission"),
+)
 """The figures of arrays that can be made for real."""
 
 SHARES: Final = (0.95, 1.05)
