@@ -10,7 +10,6 @@ from rich.console import Console
 from experiments.arrays import confirm as confirming
 from experiments.arrays.catalog import ARRAY_FIGURES
 from experiments.arrays.confirm import confirm
-from experiments.arrays.confirmed import show_confirmed
 from experiments.arrays.make import check_array_options
 from experiments.arrays.real import RealRun
 from experiments.errors import LabError, ScenarioError
@@ -51,9 +50,6 @@ def test_what_was_confirmed_is_not_run_again(tmp_path, asked, notes):
     assert (told["held_below"], told["starved_above"]) == (2, 2)
     assert json.loads((tmp_path / "4.2-real.json").read_text()) == told
     assert "2 of 4: rda, 52 streams" in notes.file.getvalue()
-    console = Console(record=True, width=120, file=io.StringIO())
-    show_confirmed(told, console)
-    assert "below: 2 of 2 hold; above: 2 of 2 starve" in console.export_text()
 
 
 @pytest.mark.slow
@@ -66,9 +62,7 @@ def test_runs_of_so_many_streams_stand_beside_the_simulators(tmp_path, asked, no
     assert (heavy["incidents"], heavy["load"]) == (1, "0.90")
     assert heavy["simulated"]["incidents"] > 0
     assert (tmp_path / "sick-real.png").read_bytes().startswith(b"\x89PNG")
-    console = Console(record=True, width=120, file=io.StringIO())
-    show_confirmed(told, console)
-    assert "cannot tell" in console.export_text()
+    assert {claim["reproduced"] for claim in told["claims"]} == {None}
 
 
 def test_a_run_that_failed_does_not_end_the_others(tmp_path, asked, notes):
@@ -91,12 +85,9 @@ def test_a_run_on_a_machine_that_was_too_busy_is_told_and_made_again(tmp_path, m
     monkeypatch.setattr(confirming, "run_real", fake)
     monkeypatch.setattr(confirming, "stay_in_memory", lambda: True)
     monkeypatch.setattr("experiments.arrays.trials._sustained", lambda scenario, seed: 50)
-    console = Console(record=True, width=120, file=io.StringIO())
     for disturbed in (1, 0):
         told = confirm(only("4.2", "rda"), tmp_path, seeds=1, notes=notes)
         assert told["disturbed"] == disturbed
-        show_confirmed(told, console)
-    assert console.export_text().count("1 runs were disturbed") == 1
     assert late == []
 
 
