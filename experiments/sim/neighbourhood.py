@@ -199,11 +199,12 @@ class SimNeighbourhood:
             and number not in connected
         }
         out |= {number for _, number in self._patience.weak}
-        peers = self._world.peers
+        peers, enough = self._world.peers, self._patience.is_enough
         return out | {
             number
             for number in self._known
-            if self._patience.is_shunned(peers[number].address, now)
+            if (enough and number not in connected)
+            or self._patience.is_shunned(peers[number].address, now)
         }
 
     def _forget(self, now: float) -> None:
@@ -224,7 +225,12 @@ class SimNeighbourhood:
         showing = [
             (
                 flow.source.address,
-                Showing(flow.received_bytes, flow.queued_bytes > 0, flow.choked),
+                Showing(
+                    flow.received_bytes,
+                    asked=flow.queued_bytes > 0,
+                    choking=flow.choked,
+                    called=flow.source.number in self._tried,
+                ),
             )
             for flow in sources
         ]

@@ -24,6 +24,11 @@ class PatienceSettings:
     weak_share: float = 0.1
     """Of the film's rate: who brings less while it is asked is weak. It keeps its requests, but
     no longer fills a place."""
+    most_weak: int = 12
+    """Weak neighbours to have called: then nobody else is, or everyone's places would be taken by
+    connections that bring nothing where there are fewer uplinks than are wanted."""
+    tired_seconds: float = 30.0
+    """If there are so many, who has been weak for so long is hung up on: another has its turn."""
     shun_seconds: float = 60.0
     """Who was hung up on, or would not let us in, is not called again for so long."""
 
@@ -36,11 +41,13 @@ class Showing:
         received_bytes: of the film, from it, since it connected.
         asked: whether some request of ours is with it.
         choking: whether it takes no requests.
+        called: whether we called it, and not it us.
     """
 
     received_bytes: int
     asked: bool
     choking: bool
+    called: bool = True
 
 
 @dataclass(slots=True)
@@ -51,7 +58,8 @@ class _Trial:
     began_bytes: int
     heard_at: float
     heard_bytes: int
-    weak: bool = False
+    called: bool
+    weak_since: float | None = None
 
 
 class Patience:
@@ -85,12 +93,13 @@ class Patience:
             trial = self._trials.get(address)
             if trial is None or showing.received_bytes < trial.heard_bytes:
                 received = showing.received_bytes  # a new connection counts from its beginning
-                trial = _Trial(now, received, now, received)
+                trial = _Trial(now, received, now, received, showing.called)
             trials[address] = trial
             if self._is_silent(trial, now, showing):
                 silent.add(address)
             self._judge(trial, now, showing, film_rate)
         self._trials = trials
+        silent |= self._tired(now)
         if self._shunned or silent:
             least = now - self._settings.shun_seconds
             self._shunned = {who: at for who, at in self._shunned.items() if at > least}
@@ -110,13 +119,38 @@ class Patience:
         elapsed = now - trial.began_at
         if elapsed >= self._settings.weak_seconds:
             rate = (showing.received_bytes - trial.began_bytes) / elapsed
-            trial.weak = rate < self._settings.weak_share * film_rate
+            if rate >= self._settings.weak_share * film_rate:
+                trial.weak_since = None
+            elif trial.weak_since is None:
+                trial.weak_since = now
             trial.began_at, trial.began_bytes = now, showing.received_bytes
+
+    def _called_and_weak(self) -> list[tuple[float, Address]]:
+        return [
+            (trial.weak_since, address)
+            for address, trial in self._trials.items()
+            if trial.called and trial.weak_since is not None
+        ]
+
+    def _tired(self, now: float) -> set[Address]:
+        """Who has been weak for the longest, if there are enough of them."""
+        weak = self._called_and_weak()
+        if len(weak) < self._settings.most_weak:
+            return set()
+        since, address = min(weak)
+        return {address} if now - since >= self._settings.tired_seconds else set()
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether so many who bring too little were called that nobody else is to be called."""
+        return len(self._called_and_weak()) >= self._settings.most_weak
 
     @property
     def weak(self) -> frozenset[Address]:
         """Neighbours who bring too little to rely on."""
-        return frozenset(address for address, trial in self._trials.items() if trial.weak)
+        return frozenset(
+            address for address, trial in self._trials.items() if trial.weak_since is not None
+        )
 
     def is_shunned(self, address: Address, now: float) -> bool:
         """Whether it was hung up on lately."""

@@ -278,7 +278,12 @@ class Neighbourhood:
         showing = [
             (
                 neighbour.address,
-                Showing(neighbour.received_bytes, neighbour.requests > 0, neighbour.choking_us),
+                Showing(
+                    neighbour.received_bytes,
+                    asked=neighbour.requests > 0,
+                    choking=neighbour.choking_us,
+                    called=not neighbour.incoming,
+                ),
             )
             for neighbour in neighbours
         ]
@@ -293,12 +298,13 @@ class Neighbourhood:
             for address, since in self._tried.items()
             if _CONNECT_SECONDS <= now - since < _RETRY_SECONDS and address not in self._connected
         }
-        weak = self._patience_with.weak
+        weak, enough = self._patience_with.weak, self._patience_with.is_enough
         return failed | {
             address
             for address in self._known
             if address[0] in banned_hosts
             or address in weak
+            or (enough and address not in self._connected)
             or self._patience_with.is_shunned(address, now)
         }
 

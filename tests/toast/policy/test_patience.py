@@ -124,3 +124,49 @@ def test_only_those_are_hung_up_on_who_gave_nothing_for_so_long(gains, silent):
             heard = float(now)
         hung_up = patience.observe(float(now), [(A, asked(total))], FILM_RATE)
         assert bool(hung_up) == (now - heard >= silent)
+
+
+def crowd(patience, many, now, *, called=True):
+    """So many who choke us are looked at; who of them is hung up on."""
+    showing = Showing(0, asked=False, choking=True, called=called)
+    some = [((f"127.0.0.{n}", n), showing) for n in range(1, many + 1)]
+    return patience.observe(now, some, FILM_RATE)
+
+
+def test_when_many_who_were_called_bring_nothing_nobody_else_is_called():
+    patience = Patience(PatienceSettings(most_weak=3))
+    for now in range(6):
+        crowd(patience, 2, now)
+    assert len(patience.weak) == 2
+    assert not patience.is_enough
+    for now in range(6, 12):
+        crowd(patience, 3, now)
+    assert patience.is_enough
+    crowd(patience, 2, 12)
+    assert not patience.is_enough
+
+
+def test_those_who_called_us_keep_us_from_calling_nobody():
+    patience = Patience(PatienceSettings(most_weak=3))
+    for now in range(60):
+        assert not crowd(patience, 20, now, called=False)
+    assert len(patience.weak) == 20
+    assert not patience.is_enough
+
+
+def test_of_too_many_who_bring_nothing_one_after_the_other_makes_room():
+    patience = Patience(PatienceSettings(most_weak=3, tired_seconds=30.0))
+    there = {(f"127.0.0.{n}", n): Showing(0, asked=False, choking=True) for n in range(1, 6)}
+    gone = {}
+    for now in range(80):
+        for address in patience.observe(now, there.items(), FILM_RATE):
+            gone[address] = now
+            del there[address]
+    assert sorted(gone.values()) == [35, 36, 37]  # judged after 5 s; two are not too many
+    assert not patience.is_enough
+    assert patience.is_shunned(min(gone), 90)
+
+
+def test_few_who_bring_nothing_are_kept():
+    patience = Patience(PatienceSettings(most_weak=3))
+    assert not any(crowd(patience, 2, now) for now in range(200))
