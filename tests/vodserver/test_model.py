@@ -112,7 +112,7 @@ def test_capacity_is_the_lesser_of_both(disk, rate, buffer, disks, link):
     found = capacity([disk] * disks, rate, buffer, link_rate=link)
 
     limits = [found.disk_streams] + ([] if link is None else [found.link_streams])
-    assert found.streams <= min(limits) * (1 + 1e-9) < found.streams + 1 + 1e-6
+    assert found.streams <= min(limits) * (1 + 1e-9) < (found.streams + 1) * (1 + 1e-8)
     assert found.limit == ("link" if min(limits) < found.disk_streams else "disks")
 
 
