@@ -23,6 +23,7 @@ from experiments.arrays.library import Library, make_library
 from experiments.arrays.nginx import WAYS
 from experiments.arrays.real import scaled
 from experiments.arrays.rivals import RIVALS, Rival
+from experiments.arrays.runs import append_line
 from experiments.arrays.scenario import ArrayScenario
 from experiments.arrays.search import largest
 from experiments.arrays.trial import play, pull
@@ -111,12 +112,7 @@ class Trials:
         Raises:
             LabError: it cannot be written.
         """
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
-        except OSError as error:
-            raise LabError(f"{self._path} cannot be written: {error.strerror}") from error
+        append_line(self._path, row)
         self.rows.append(row)
 
 

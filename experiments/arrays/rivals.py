@@ -95,10 +95,11 @@ async def serving(
     switched.write_text(json.dumps(rows), encoding="utf-8")
     if rival.way is None:
         told: dict[str, Any] = {
-            "disk": asdict(scenario.disks[0]),
+            "disks": [asdict(disk) for disk in scenario.disks],
             "scheduler": scenario.scheduler,
             "host": net.server_host,
             "seed": seed,
+            "memory_extents": 0,
             "faults": str(switched),
         }
         spec.write_text(json.dumps(told), encoding="utf-8")

@@ -21,7 +21,7 @@ from experiments.figures.figure import FigureCell
 from experiments.figures.jobs import commit
 from experiments.figures.results import CellResults, Results
 
-__all__ = ["Measured", "Measurer", "Runs", "make_missing"]
+__all__ = ["Measured", "Measurer", "Runs", "append_line", "make_missing"]
 
 Measurer = Callable[[Any, int], Mapping[str, Any]]
 """Makes the figures of a cell with a seed; picklable."""
@@ -44,6 +44,20 @@ class Measured:
         """What its figures stand for."""
         plain = json.dumps(self.cell.scenario.describe(), sort_keys=True)
         return f"{hashlib.sha256(plain.encode()).hexdigest()[:16]}-{self.seed}"
+
+
+def append_line(path: Path, row: Mapping[str, Any]) -> None:
+    """Note something at the end of a file of lines; it is made if need be.
+
+    Raises:
+        LabError: it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+    except OSError as error:
+        raise LabError(f"{path} cannot be written: {error.strerror}") from error
 
 
 class Runs:
@@ -79,12 +93,7 @@ class Runs:
             "commit": commit(),
             "figures": dict(figures),
         }
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
-        except OSError as error:
-            raise LabError(f"{self._path} cannot be written: {error.strerror}") from error
+        append_line(self._path, row)
         self._by_key[measured.key] = dict(figures)
 
     def results(self, cells: Iterable[FigureCell], seeds: Sequence[int]) -> Results:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -15,10 +14,11 @@ import pytest
 
 from experiments.arrays.disk import DiskModel
 from experiments.arrays.mounted import MountSpec, film_name, mounted_command, write_spec
-from experiments.arrays.nginx import BEST, WAYS, find_nginx, nginx_command
-from experiments.errors import LabError, ProcessError
+from experiments.arrays.nginx import BEST, WAYS, nginx_command
+from experiments.errors import ProcessError
 from experiments.processes import Processes
 from experiments.real.house import Net
+from tests.experiments.arrays.mounts import need_mounts
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -30,15 +30,7 @@ FILMS = (0, 1, 2, 6)
 @pytest.fixture(autouse=True)
 def here(tmp_path):
     """Skip, and say why, where this cannot be done."""
-    try:
-        find_nginx()
-        mounted_command(tmp_path)
-    except LabError as error:
-        pytest.skip(str(error))
-    alone = mounted_command(tmp_path)
-    alone = [*alone[: alone.index("private") + 1], "true"]
-    if os.geteuid() != 0 or subprocess.run(alone, check=False, capture_output=True).returncode:
-        pytest.skip("nothing can be mounted here: it takes root and a mount namespace")
+    need_mounts(tmp_path)
 
 
 @pytest.fixture

@@ -8,12 +8,11 @@ import pytest
 from experiments.arrays.demand import DEMANDS, asked, places
 from experiments.arrays.disk import DiskModel
 from experiments.arrays.library import make_library
-from experiments.arrays.mounted import mounted_command
-from experiments.arrays.nginx import find_nginx
 from experiments.arrays.rivals import RIVALS, cpu_seconds
 from experiments.arrays.scenario import ArrayScenario, Load
 from experiments.arrays.trial import play, pull
 from experiments.errors import LabError
+from tests.experiments.arrays.mounts import need_mounts
 
 TINY = ArrayScenario(
     disks=(DiskModel(access_seconds=0.001, rate=100e6),) * 2,
@@ -26,16 +25,6 @@ SLOW = TINY.with_(disks=(DiskModel(access_seconds=4.0, rate=100e6),) * 2, hold_s
 STREAMS = 4
 
 
-def nginx_is_here(tmp_path):
-    try:
-        find_nginx()
-        mounted_command(tmp_path)
-    except LabError as error:
-        pytest.skip(str(error))
-    if os.geteuid() != 0:
-        pytest.skip("nothing can be mounted here: it takes root")
-
-
 @pytest.fixture
 def library(tmp_path):
     films = places(asked(DEMANDS["uniform"], 2, STREAMS, 1), 2)
@@ -45,7 +34,7 @@ def library(tmp_path):
 @pytest.fixture(params=["toast", "film per disk", "raid0 of 32 KiB"])
 def rival(request, tmp_path):
     if request.param != "toast":
-        nginx_is_here(tmp_path)
+        need_mounts(tmp_path)
     return RIVALS[request.param]
 
 
