@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from experiments.sim.peer import Address, Peer
 from experiments.sim.tracker import Member
-from toast.policy.neighbours import Candidate
+from toast.policy.neighbours import Candidate, is_worth_calling
 from toast.policy.patience import Patience, Showing
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class SimNeighbourhood:
         connecting = {number for number, age in waiting.items() if age < settings.eager_seconds}
         out = self._out_of_question(now) | (waiting.keys() - connecting)
         peers = self._world.peers
-        candidates = [
+        known = (
             Candidate(
                 address=peers[number].address,
                 position=_position(member, now),
@@ -135,7 +135,8 @@ class SimNeighbourhood:
             )
             for number, (member, _) in self._known.items()
             if number not in out
-        ]
+        )
+        candidates = [each for each in known if is_worth_calling(each, complete=viewer.complete)]
         useful = self._useful(now)
         choice = self._world.neighbours.choose(
             self._own_position(now),

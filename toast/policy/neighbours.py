@@ -26,6 +26,7 @@ __all__ = [
     "Neighbours",
     "Random",
     "create_neighbours",
+    "is_worth_calling",
     "neighbours_names",
 ]
 
@@ -47,6 +48,18 @@ class Candidate:
     position: float | None
     complete: bool
     operator: bool
+
+
+def is_worth_calling(someone: Candidate, *, complete: bool) -> bool:
+    """Whether a connection to somebody can serve either side.
+
+    Two who need nothing would only take places of those who do.
+
+    Args:
+        someone: to be called.
+        complete: whether who calls has the whole film.
+    """
+    return not (complete and (someone.complete or someone.operator))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import aiohttp
 import numpy as np
 
 from toast.common.waiting import wait_event
-from toast.policy.neighbours import Candidate, Neighbours
+from toast.policy.neighbours import Candidate, Neighbours, is_worth_calling
 from toast.policy.patience import Patience, Showing
 from toast.swarm import ANY_HOST, Announcer, FilmSwarm, Neighbour, Peer, SwarmError, SwarmSession
 from toast.swarm.announcer import Announcement
@@ -248,14 +248,12 @@ class Neighbourhood:
         connecting = {address for address, age in waiting.items() if age < _EAGER_SECONDS}
         out = self._out_of_question(swarm.banned_hosts, now) | swarm.banned
         complete = watching.left_bytes() == 0
-        candidates = [
+        known = (
             self._candidate(peer, now - seen)
             for peer, seen in self._known.values()
-            if peer.address not in out
-            and peer.address not in waiting.keys() - connecting
-            # Two who need nothing would only take places of those who do.
-            and not (complete and (peer.complete or peer.operator))
-        ]
+            if peer.address not in out and peer.address not in waiting.keys() - connecting
+        )
+        candidates = [each for each in known if is_worth_calling(each, complete=complete)]
         for peer in (peer for peer, _ in self._known.values() if peer.operator):
             swarm.note_operator(peer.address)
         choice = self._policy.choose(

@@ -9,6 +9,7 @@ from toast.policy.neighbours import (
     Candidate,
     NeighbourSettings,
     create_neighbours,
+    is_worth_calling,
     neighbours_names,
 )
 
@@ -236,3 +237,13 @@ def test_every_choice_is_lawful(name, candidates, connected, own, data):
     if name == "ahead" and any(not c.operator and c.complete for c in candidates):
         new = {known[a].operator for a in choice.connect}
         assert True not in new, "no operator's byte where a viewer has the film"
+
+
+@pytest.mark.parametrize(
+    ("whole", "operator", "worth"),
+    [(False, False, True), (True, False, False), (True, True, False)],
+)
+def test_two_who_need_nothing_are_not_worth_a_call(whole, operator, worth):
+    someone = Candidate(("127.0.0.1", 1), None, complete=whole, operator=operator)
+    assert is_worth_calling(someone, complete=True) is worth
+    assert is_worth_calling(someone, complete=False)
