@@ -5,6 +5,7 @@ answers at a trickle fills the place of somebody better. Neither can be told fro
 first: only asking shows it.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -21,14 +22,18 @@ class PatienceSettings:
     """Asked for so long without a byte: it is hung up on, and others get what was asked of it."""
     weak_seconds: float = 5.0
     """Over so long it is judged whether a neighbour brings enough."""
-    weak_share: float = 0.1
+    weak_share: float = 0.2
     """Of the film's rate: who brings less while it is asked is weak. It keeps its requests, but
     no longer fills a place."""
-    most_weak: int = 12
+    most_weak: int = 2
     """Weak neighbours to have called: then nobody else is, or everyone's places would be taken by
-    connections that bring nothing where there are fewer uplinks than are wanted."""
-    tired_seconds: float = 30.0
-    """If there are so many, who has been weak for so long is hung up on: another has its turn."""
+    connections that bring nothing where there are fewer uplinks than are wanted. Whoever of them
+    brings least is hung up on: another has its turn."""
+    search_seconds: float = 2.5
+    """From one such turn to the next, at first; twice as long after each who is weak too, since
+    then there may be no better one."""
+    most_search_seconds: float = 10.0
+    """Those turns are never farther apart."""
     shun_seconds: float = 60.0
     """Who was hung up on, or would not let us in, is not called again for so long."""
 
@@ -52,14 +57,18 @@ class Showing:
 
 @dataclass(slots=True)
 class _Trial:
-    """One neighbour: bytes then, and since when it is asked without end, and without a byte."""
+    """One neighbour: bytes then, and since when it is asked without end, and without a byte.
+
+    `rate` is what it was judged by last, bytes/second.
+    """
 
     began_at: float
     began_bytes: int
     heard_at: float
     heard_bytes: int
     called: bool
-    weak_since: float | None = None
+    rate: float | None = None
+    is_weak: bool = False
 
 
 class Patience:
@@ -73,6 +82,8 @@ class Patience:
         self._settings = settings or PatienceSettings()
         self._trials: dict[Address, _Trial] = {}
         self._shunned: dict[Address, float] = {}
+        self._pause = self._settings.search_seconds
+        self._next_turn = -math.inf
 
     def observe(
         self, now: float, neighbours: Iterable[tuple[Address, Showing]], film_rate: float
@@ -99,7 +110,7 @@ class Patience:
                 silent.add(address)
             self._judge(trial, now, showing, film_rate)
         self._trials = trials
-        silent |= self._tired(now)
+        silent |= self._poorest(now)
         if self._shunned or silent:
             least = now - self._settings.shun_seconds
             self._shunned = {who: at for who, at in self._shunned.items() if at > least}
@@ -119,26 +130,27 @@ class Patience:
         elapsed = now - trial.began_at
         if elapsed >= self._settings.weak_seconds:
             rate = (showing.received_bytes - trial.began_bytes) / elapsed
-            if rate >= self._settings.weak_share * film_rate:
-                trial.weak_since = None
-            elif trial.weak_since is None:
-                trial.weak_since = now
+            trial.is_weak = rate < self._settings.weak_share * film_rate
+            if trial.rate is None and trial.called and not trial.is_weak:
+                self._pause = self._settings.search_seconds  # there are better ones to be found
+            trial.rate = rate
             trial.began_at, trial.began_bytes = now, showing.received_bytes
 
     def _called_and_weak(self) -> list[tuple[float, Address]]:
         return [
-            (trial.weak_since, address)
+            (trial.rate or 0.0, address)
             for address, trial in self._trials.items()
-            if trial.called and trial.weak_since is not None
+            if trial.called and trial.is_weak
         ]
 
-    def _tired(self, now: float) -> set[Address]:
-        """Who has been weak for the longest, if there are enough of them."""
+    def _poorest(self, now: float) -> set[Address]:
+        """Whoever brings least of the weak, if there are too many of them and it is time."""
         weak = self._called_and_weak()
-        if len(weak) < self._settings.most_weak:
+        if len(weak) < self._settings.most_weak or now < self._next_turn:
             return set()
-        since, address = min(weak)
-        return {address} if now - since >= self._settings.tired_seconds else set()
+        self._next_turn = now + self._pause
+        self._pause = min(2 * self._pause, self._settings.most_search_seconds)
+        return {min(weak)[1]}
 
     @property
     def is_enough(self) -> bool:
@@ -148,9 +160,7 @@ class Patience:
     @property
     def weak(self) -> frozenset[Address]:
         """Neighbours who bring too little to rely on."""
-        return frozenset(
-            address for address, trial in self._trials.items() if trial.weak_since is not None
-        )
+        return frozenset(address for address, trial in self._trials.items() if trial.is_weak)
 
     def is_shunned(self, address: Address, now: float) -> bool:
         """Whether it was hung up on lately."""

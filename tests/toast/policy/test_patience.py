@@ -1,5 +1,7 @@
 """Patience: silence is hung up on, a trickle fills no place, and who is not asked owes nothing."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,9 +80,9 @@ def test_a_trickle_is_weak_and_not_hung_up_on():
     assert patience.weak == {A}
 
 
-def test_a_tenth_of_the_film_s_rate_is_enough():
+def test_a_fifth_of_the_film_s_rate_is_enough():
     patience = Patience()
-    watch(patience, *[asked(11_000 * n) for n in range(20)])
+    watch(patience, *[asked(21_000 * n) for n in range(20)])
     assert not patience.weak
 
 
@@ -154,17 +156,51 @@ def test_those_who_called_us_keep_us_from_calling_nobody():
     assert not patience.is_enough
 
 
-def test_of_too_many_who_bring_nothing_one_after_the_other_makes_room():
-    patience = Patience(PatienceSettings(most_weak=3, tired_seconds=30.0))
-    there = {(f"127.0.0.{n}", n): Showing(0, asked=False, choking=True) for n in range(1, 6)}
+def hung_up(patience, rates, seconds, *, start=0, newcomer=None):
+    """When each of some neighbours was hung up on, who send so many bytes a second.
+
+    With `newcomer`, another one with such a rate takes the place of each.
+    """
+    came = dict.fromkeys(((f"127.0.1.{n}", n) for n in range(len(rates))), start)
+    sends = dict(zip(came, rates, strict=True))
     gone = {}
-    for now in range(80):
-        for address in patience.observe(now, there.items(), FILM_RATE):
-            gone[address] = now
-            del there[address]
-    assert sorted(gone.values()) == [35, 36, 37]  # judged after 5 s; two are not too many
+    for now in range(start, start + seconds):
+        there = [(who, asked((now - at) * sends[who])) for who, at in came.items()]
+        for who in patience.observe(now, there, FILM_RATE):
+            gone[who] = now
+            del came[who]
+            if newcomer is not None:
+                other = (f"127.0.2.{len(gone)}", len(gone))
+                came[other], sends[other] = now, newcomer
+    return gone
+
+
+SEARCHING = PatienceSettings(
+    most_weak=3, weak_seconds=5.0, search_seconds=2.0, most_search_seconds=8.0
+)
+
+
+def test_of_too_many_who_bring_little_the_poorest_one_makes_room():
+    patience = Patience(SEARCHING)
+    gone = hung_up(patience, [10_000, 5_000, 15_000, 90_000], 60)
+    assert gone == {("127.0.1.1", 1): 5}  # judged after 5 s; two are not too many
     assert not patience.is_enough
-    assert patience.is_shunned(min(gone), 90)
+    assert patience.is_shunned(("127.0.1.1", 1), 60)
+
+
+def test_where_nobody_brings_more_the_search_slows_down():
+    gone = hung_up(Patience(SEARCHING), [1000] * 3, 60, newcomer=1000)
+    times = sorted(gone.values())
+    assert times[:3] == [5, 11, 17]  # each newcomer is judged after 5 s
+    assert all(later - sooner == 8 for sooner, later in pairwise(times[2:]))
+
+
+def test_after_a_good_one_the_search_is_quick_again():
+    patience = Patience(SEARCHING)
+    hung_up(patience, [1000] * 3, 60, newcomer=1000)
+    hung_up(patience, [50_000], 10, start=100)
+    gone = hung_up(patience, [1000, 1001, 1002, 1003, 1004], 12, start=200)
+    assert sorted(gone.values()) == [205, 207, 211]
 
 
 def test_few_who_bring_nothing_are_kept():
