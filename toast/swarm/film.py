@@ -145,10 +145,11 @@ class FilmSwarm:
         self._peers.asked[address] = None
         self._handle.connect_peer(address)
 
-    def hang_up(self, address: Address) -> None:
-        """Disconnect a peer: what was asked of it can be asked of others."""
-        self._peers.asked.pop(address, None)
-        self._session.hang_up(address[0])
+    def hang_up(self, *addresses: Address) -> None:
+        """Disconnect peers: what was asked of them can be asked of others."""
+        for address in addresses:
+            self._peers.asked.pop(address, None)
+        self._session.hang_up(*(host for host, _ in addresses))
 
     @property
     def banned(self) -> frozenset[Address]:

@@ -34,6 +34,8 @@ _OTHERS_SECONDS = 0.2
 _TRIES = 10
 _ROUND_ROBIN, _FASTEST = 0, 1  # libtorrent's seed_choking_algorithm_t
 _MOST_BANNED = 10_000
+_REDIAL_SECONDS = 1  # a neighbour that left to join anew is back at once
+_RESTING_REDIAL_SECONDS = 60
 _PEER_ID_PREFIX = b"-TO0100-"
 
 
@@ -123,6 +125,7 @@ class SwarmSession:
         self.peer_id = _PEER_ID_PREFIX + secrets.token_hex(6).encode()
         self._listeners: dict[Any, Any] = {}
         self._banned: dict[str, None] = {}
+        self._wanting: set[object] = set()
         self._loop = asyncio.get_running_loop()
         self._reader, self._writer = socket.socketpair()
         self._reader.setblocking(False)
@@ -192,11 +195,27 @@ class SwarmSession:
             self._banned[host] = None
         self._native.set_ip_filter(_without(self._banned))
 
-    def hang_up(self, host: str) -> None:
-        """Disconnect everyone at a host; it may call again, or be called."""
+    def hang_up(self, *hosts: str) -> None:
+        """Disconnect everyone at some hosts; they may call again, or be called."""
         # libtorrent's Python has no call for it: a filter that stands for a moment does it.
-        self._native.set_ip_filter(_without((*self._banned, host)))
+        self._native.set_ip_filter(_without((*self._banned, *hosts)))
         self._native.set_ip_filter(_without(self._banned))
+
+    def wants_neighbours(self, film: object, *, wanted: bool) -> None:
+        """Say whether some film still needs its neighbours back as soon as they leave.
+
+        libtorrent by itself dials again whoever leaves. Where nothing is missing any more, that
+        would undo each second what somebody decided who has found a better neighbour.
+
+        Args:
+            film: anything that stands for it.
+            wanted: whether something of it is missing.
+        """
+        before = bool(self._wanting)
+        (self._wanting.add if wanted else self._wanting.discard)(film)
+        if bool(self._wanting) != before:
+            seconds = _REDIAL_SECONDS if self._wanting else _RESTING_REDIAL_SECONDS
+            self._native.apply_settings({"min_reconnect_time": seconds})
 
     def register(self, handle: Any, listener: Any) -> None:
         """Deliver alerts of one torrent to `listener.on_alert(alert)`."""
@@ -319,7 +338,7 @@ def _native_settings(
         "listen_interfaces": ",".join(listen),
         "listen_system_port_fallback": False,  # a taken port is an error that is told
         "max_retry_port_bind": 0,
-        "min_reconnect_time": 1,  # a neighbour that left to join anew is back at once
+        "min_reconnect_time": _REDIAL_SECONDS,
         # Called in plain, as whoever calls us may be: a key exchange takes a round trip and some
         # milliseconds of the processor, and hides nothing here that a tracker does not tell.
         "out_enc_policy": int(lt.enc_policy.pe_disabled),

@@ -157,6 +157,7 @@ class Neighbourhood:
                 for address in self._choose(watching, swarm):
                     swarm.connect(address)
                 complete = watching.left_bytes() == 0
+                self._session.wants_neighbours(self, wanted=not complete)
                 if not self._connected and not complete:  # who needs nothing waits to be found
                     next_announce = min(next_announce, self._announced_at + _LONELY_SECONDS)
                 most = _RESTING_SECONDS if complete else 1.0
@@ -167,6 +168,7 @@ class Neighbourhood:
                 if self._clock() >= next_announce:
                     next_announce = self._clock() + await self._announce_all(watching, event="")
         finally:
+            self._session.wants_neighbours(self, wanted=False)
             announcing.cancel()
             for telling in self._telling:
                 telling.cancel()
@@ -248,6 +250,8 @@ class Neighbourhood:
         connecting = {address for address, age in waiting.items() if age < _EAGER_SECONDS}
         out = self._out_of_question(swarm.banned_hosts, now) | swarm.banned
         complete = watching.left_bytes() == 0
+        if complete:
+            self._part_with_complete(neighbours, swarm)
         known = (
             self._candidate(peer, now - seen)
             for peer, seen in self._known.values()
@@ -285,9 +289,20 @@ class Neighbourhood:
             )
             for neighbour in neighbours
         ]
-        for address in self._patience_with.observe(now, showing, watching.film_rate):
-            swarm.hang_up(address)
-            self._connected.discard(address)
+        parting = self._patience_with.observe(now, showing, watching.film_rate)
+        if parting:
+            swarm.hang_up(*parting)
+            self._connected.difference_update(parting)
+
+    def _part_with_complete(self, neighbours: Sequence[Neighbour], swarm: FilmSwarm) -> None:
+        """Two who need nothing take only places of those who do."""
+        done = {each.address for each in neighbours if each.operator or each.pieces.all()}
+        others = {neighbour.address[0] for neighbour in neighbours if neighbour.address not in done}
+        # Whoever shares a host with somebody who lacks something stays: all there are hung up on.
+        parting = [address for address in done if address[0] not in others]
+        if parting:
+            swarm.hang_up(*parting)
+            self._connected.difference_update(parting)
 
     def _out_of_question(self, banned_hosts: frozenset[str], now: float) -> set[tuple[str, int]]:
         """Whom the policy must not choose: liars, the silent, the weak, and who is not there."""

@@ -30,8 +30,8 @@ class FakeSwarm:
         departed, self.left = frozenset(self.left), set()
         return departed
 
-    def hang_up(self, address):
-        self.hung_up_on.append(address)
+    def hang_up(self, *addresses):
+        self.hung_up_on += addresses
 
     def start(self, addresses=()):
         self.started_with = tuple(addresses)
@@ -51,14 +51,16 @@ class FakeSwarm:
         return tuple(
             Neighbour(
                 address=address,
-                operator=False,
-                incoming=False,
-                down_rate=7.0,
-                up_rate=0.0,
-                queued_bytes=0,
-                choking_us=False,
-                pieces=np.ones(PIECES, dtype=np.bool_),
-                **self.showing.get(address, {}),
+                **{
+                    "operator": False,
+                    "incoming": False,
+                    "down_rate": 7.0,
+                    "up_rate": 0.0,
+                    "queued_bytes": 0,
+                    "choking_us": False,
+                    "pieces": np.ones(PIECES, dtype=np.bool_),
+                }
+                | self.showing.get(address, {}),
             )
             for address in self.connected
         )

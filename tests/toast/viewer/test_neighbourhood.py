@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from aiohttp import web
 
-from tests.toast.viewer.around import Complete, FakeSwarm, Obedient, Watching
+from tests.toast.viewer.around import PIECES, Complete, FakeSwarm, Obedient, Watching
 from tests.toast.viewer.conftest import Tracker, next_host
 from toast.swarm import SessionSettings, SwarmSession
 from toast.viewer.neighbourhood import Neighbourhood
@@ -44,6 +44,7 @@ async def around():
                 rng=np.random.default_rng(1),
                 **options,
             )
+            neighbourhood.session = session
             swarm = FakeSwarm()
             if run:
                 coroutine = neighbourhood.run(watching or Watching(), swarm)
@@ -164,6 +165,34 @@ async def test_two_who_need_nothing_do_not_meet(around, tracker):
     _, swarm = await around(policy, tracker.url, watching=Complete())
     await swarm.until(lambda: swarm.started_with is not None)
     assert swarm.started_with == (B,)
+
+
+async def test_two_who_need_nothing_part(around, tracker):
+    neighbourhood, swarm, _ = await chosen(around, tracker, Obedient(), A, B)
+    lacking = {"pieces": np.array([True] * (PIECES - 1) + [False])}
+    done, seed, taker = ("127.47.0.2", 1), ("127.47.0.3", 1), ("127.47.0.4", 1)
+    beside = (taker[0], 2)
+    swarm.connected = [done, seed, taker, beside]
+    swarm.showing = {seed: lacking | {"operator": True}, taker: lacking}
+    neighbourhood._choose(Watching(), swarm)
+    assert swarm.hung_up_on == []
+    neighbourhood._choose(Complete(), swarm)
+    assert set(swarm.hung_up_on) == {done, seed}  # `beside` would take `taker` with it
+
+
+@pytest.mark.slow
+async def test_who_needs_nothing_lets_those_go_who_leave(around, tracker):
+    neighbourhood, swarm = await around(Obedient(), tracker.url)
+    redial = neighbourhood.session.native.get_settings
+    await swarm.until(lambda: swarm.started_with is not None)
+    assert redial()["min_reconnect_time"] == 1
+    _, done = await around(Obedient(), tracker.url, watching=Complete())
+    await done.until(lambda: done.started_with is not None)
+    await asyncio.sleep(0)
+    assert redial()["min_reconnect_time"] == 1  # one of two films lacks something
+    neighbourhood.task.cancel()
+    await asyncio.gather(neighbourhood.task, return_exceptions=True)
+    assert redial()["min_reconnect_time"] == 60
 
 
 @pytest.mark.parametrize(("watching", "most"), [(Watching(), 1000), (Complete(), 1)])
