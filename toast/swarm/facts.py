@@ -36,7 +36,8 @@ class Block:
 class Neighbour:
     """A connected peer. Rates in payload bytes per second; `pieces` is bool[pieces].
 
-    `received_bytes` of payload came from it since it connected; `requests` are with it now.
+    `received_bytes` of payload came from it since it connected; `requests` are with it now;
+    `is_wanted` while it has something that is missing here.
     """
 
     address: Address
@@ -49,6 +50,7 @@ class Neighbour:
     pieces: NDArray[np.bool_]
     received_bytes: int = 0
     requests: int = 0
+    is_wanted: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -451,6 +451,7 @@ class FilmSwarm:
                     pieces=pieces,
                     received_bytes=int(peer.total_download),
                     requests=int(peer.download_queue_length),
+                    is_wanted=bool(peer.flags & lt.peer_info.interesting),
                 )
             )
         return neighbours

@@ -283,7 +283,8 @@ class Neighbourhood:
                 Showing(
                     neighbour.received_bytes,
                     asked=neighbour.requests > 0,
-                    choking=neighbour.choking_us,
+                    # libtorrent chokes whoever wants nothing of it, too.
+                    choking=neighbour.choking_us and neighbour.is_wanted,
                     called=not neighbour.incoming,
                 ),
             )

@@ -413,6 +413,17 @@ async def test_the_weak_stay_and_fill_no_place(around, tracker):
     assert neighbourhood.lead_seconds(0.0) == math.inf  # nobody waits for what it may bring
 
 
+@pytest.mark.parametrize("is_wanted", [True, False])
+async def test_who_has_nothing_for_us_may_keep_us_waiting(around, tracker, is_wanted):
+    neighbourhood, swarm, clock = await chosen(around, tracker, Obedient(), A, B)
+    swarm.connected = [A]
+    swarm.showing = {A: {"choking_us": True, "is_wanted": is_wanted}}
+    for _ in range(8):
+        neighbourhood._choose(Watching(), swarm)
+        clock.now += 1.0
+    assert (A in neighbourhood._patience_with.weak) == is_wanted
+
+
 async def test_who_has_lied_is_not_chosen(around, tracker):
     policy = Obedient()
     neighbourhood, swarm, _ = await chosen(around, tracker, policy, A, B, ("127.47.0.2", 1))
