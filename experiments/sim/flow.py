@@ -113,7 +113,7 @@ class Flow(Transfer):
         """The first request has come to a source that was idle."""
         self.wakes = False
         if self.runs and not self.active and not self.choked:
-            self.left = self.runs[0][2]
+            self.left = float(self.runs[0][2])
             self.uplink.start(self)
 
     def sent(self) -> bool:

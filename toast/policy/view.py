@@ -14,10 +14,11 @@ _SOON_SECONDS = 60.0
 _CHUNK = 32
 
 
-# Neither is frozen: to make a frozen one takes several times as long, and each decision makes some.
+# Each decision makes some of these. So they are not frozen, which takes several times as long; and
+# they are written out what a dataclass would write, since a compiler makes nothing of that.
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(init=False, eq=False, slots=True)
 class Near:
     """What is missing and due soon, the earliest first: lists with one entry per piece.
 
@@ -39,6 +40,22 @@ class Near:
     closed: list[bool]
     offered: list[bool]
 
+    def __init__(  # noqa: PLR0917 - its fields
+        self,
+        limit: float,
+        pieces: list[int],
+        slack: list[float],
+        in_flight: list[bool],
+        closed: list[bool],
+        offered: list[bool],
+    ) -> None:
+        self.limit = limit
+        self.pieces = pieces
+        self.slack = slack
+        self.in_flight = in_flight
+        self.closed = closed
+        self.offered = offered
+
     def closing(self, pieces: Collection[int]) -> "Near":
         """The same with these pieces closed as well."""
         closed = [
@@ -47,7 +64,7 @@ class Near:
         return Near(self.limit, self.pieces, self.slack, self.in_flight, closed, self.offered)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(init=False, eq=False, slots=True)
 class SwarmView:
     """One viewer's view of its film and swarm at one moment; arrays have one entry per piece.
 
@@ -72,13 +89,36 @@ class SwarmView:
     horizon: float
     playhead_piece: int
     seconds_per_piece: float
-    _needed: NDArray[np.bool_] | None = field(default=None, init=False, repr=False)
-    _candidates: NDArray[np.bool_] | None = field(default=None, init=False, repr=False)
-    _supplied: list[int] | None = field(default=None, init=False, repr=False)
-    _near: Near | None = field(default=None, init=False, repr=False)
-    _soon: tuple[NDArray[np.intp], NDArray[np.float64]] | None = field(
-        default=None, init=False, repr=False
-    )
+    _needed: NDArray[np.bool_] | None = field(init=False, repr=False)
+    _candidates: NDArray[np.bool_] | None = field(init=False, repr=False)
+    _supplied: list[int] | None = field(init=False, repr=False)
+    _near: Near | None = field(init=False, repr=False)
+    _soon: tuple[NDArray[np.intp], NDArray[np.float64]] | None = field(init=False, repr=False)
+
+    def __init__(  # noqa: PLR0917 - its fields
+        self,
+        slack: NDArray[np.float64],
+        missing: NDArray[np.bool_],
+        availability: NDArray[np.int32],
+        in_flight: NDArray[np.bool_],
+        closed: NDArray[np.bool_],
+        horizon: float,
+        playhead_piece: int,
+        seconds_per_piece: float,
+    ) -> None:
+        self.slack = slack
+        self.missing = missing
+        self.availability = availability
+        self.in_flight = in_flight
+        self.closed = closed
+        self.horizon = horizon
+        self.playhead_piece = playhead_piece
+        self.seconds_per_piece = seconds_per_piece
+        self._needed = None
+        self._candidates = None
+        self._supplied = None
+        self._near = None
+        self._soon = None
 
     @property
     def needed(self) -> NDArray[np.bool_]:
