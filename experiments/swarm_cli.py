@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,8 @@ from experiments.arrays.make import (
     show_array_figure,
 )
 from experiments.arrays.make import summarise as summarise_array
+from experiments.compiled.cli import compile_command
+from experiments.compiled.loading import variables
 from experiments.errors import LabError, ScenarioError
 from experiments.figures.agreement import compare
 from experiments.figures.catalog import find_figures
@@ -171,6 +173,9 @@ def swarm_command(
 
         make_engine = partial(engine_on, network, backend, congestion_control)
     runner = run_here(make_engine)
+    if engine == "sim" and (more := variables(_telling(notes))):
+        # In a process of its own: this one has loaded much of the simulator as plain Python.
+        runner = run_in_processes(make_engine, 1, variables=more)
     with (
         SweepDisplay(notes, 1, lines=True) as display,
         closing(runner([job], display.tell)) as all_,
@@ -319,8 +324,8 @@ def _sweep(
     interrupt_on_sigterm()
     sweep = Sweep(records, tasks, again=again)
     longest = max((task.cell.scenario.film.duration_seconds for task in tasks), default=0.0)
-    runner = _runner(engine, jobs, dask, settle_seconds=1.1 * longest)
     if sweep.missing:
+        runner = _runner(engine, jobs, dask, notes, settle_seconds=1.1 * longest)
         ready = len({task.key for task in tasks}) - len(sweep.missing)
         words = f"{len(sweep.missing)} runs to make, {ready} there"
         notes.print(words, highlight=False)
@@ -333,7 +338,13 @@ def _sweep(
     return [f"{failure.job.label}: {failure.error}" for failure in sweep.failures]
 
 
-def _runner(engine: str, jobs: int | None, dask: str | None, settle_seconds: float) -> Runner:
+def _telling(notes: Console) -> Callable[[str], None]:
+    return partial(notes.print, highlight=False, soft_wrap=True)
+
+
+def _runner(
+    engine: str, jobs: int | None, dask: str | None, notes: Console, *, settle_seconds: float
+) -> Runner:
     make_engine = partial(create_engine, engine)
     if dask is not None:
         return run_on_dask(make_engine, dask)
@@ -341,7 +352,8 @@ def _runner(engine: str, jobs: int | None, dask: str | None, settle_seconds: flo
         if jobs is not None:  # whoever says how many knows the machine
             return run_in_processes(make_engine, jobs)
         return run_in_processes(make_engine, _MOST_REAL_RUNS, CpuGate(settle_seconds))
-    return run_in_processes(make_engine, jobs or os.cpu_count() or 1)
+    jobs = jobs or os.cpu_count() or 1
+    return run_in_processes(make_engine, jobs, variables=variables(_telling(notes)))
 
 
 @click.command("sweep")
@@ -476,4 +488,5 @@ SWARM_COMMANDS: Final = (
     sweep_command,
     agreement_command,
     report_command,
+    compile_command,
 )

@@ -52,7 +52,8 @@ def show_run(result: RunResult, console: Console) -> None:
         f" p95 {_seconds(result.start_seconds_p95)}",
         "upload": f"{_share(result.upload_used)} used;"
         f" caps {'respected' if result.upload_cap_respected else '[bold red]broken[/bold red]'}",
-        "run": f"{result.wall_seconds:.1f} s, processor {result.cpu_seconds:.1f} s,"
+        "run": f"{result.wall_seconds:.1f} s, processor {result.cpu_seconds:.1f} s"
+        f"{' (compiled)' if result.compiled else ''},"
         f" memory {format_bytes(result.peak_memory_bytes)}",
     }
     table = Table(box=None, pad_edge=False, show_header=False)

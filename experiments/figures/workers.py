@@ -6,12 +6,14 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
+from experiments.compiled.loading import environment
 from experiments.errors import LabError
 from experiments.figures.engines import MakeEngine
 from experiments.figures.jobs import Job, Outcome, Outcomes, Runner, Tell, carry_out, failure
@@ -28,9 +30,19 @@ Gate = Callable[[int], bool]
 
 
 def run_in_processes(
-    make_engine: MakeEngine, most: int, may_begin: Gate = lambda _: True
+    make_engine: MakeEngine,
+    most: int,
+    may_begin: Gate = lambda _: True,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Runner:
-    """Do up to `most` jobs at once, each in a process; `make_engine` must be picklable."""
+    """Do up to `most` jobs at once, each in a process; `make_engine` must be picklable.
+
+    Args:
+        make_engine: of what does them.
+        most: how many at once.
+        may_begin: whether another may begin now.
+        variables: what the processes have in their environment besides.
+    """
 
     def run(jobs: Sequence[Job], tell: Tell) -> Outcomes:
         waiting = deque(jobs)
@@ -39,7 +51,7 @@ def run_in_processes(
         try:
             while waiting or busy:
                 while waiting and len(busy) < most and may_begin(len(busy)):
-                    worker = idle.pop() if idle else _Worker(make_engine)
+                    worker = idle.pop() if idle else _Worker(make_engine, variables)
                     busy[worker.pipe] = worker
                     worker.begin(waiting[0])
                     tell(waiting.popleft(), None)
@@ -71,7 +83,7 @@ class _Worker:
 
     job: Job
 
-    def __init__(self, make_engine: MakeEngine) -> None:
+    def __init__(self, make_engine: MakeEngine, variables: Mapping[str, str]) -> None:
         # A fresh interpreter: what this one has running (threads, sockets) is none of its business.
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
@@ -81,7 +93,8 @@ class _Worker:
         # Blocked, an interrupt waits until the process is ready for it, and is not lost.
         signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPT)
         try:
-            self._process.start()
+            with environment(variables):
+                self._process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPT)
         theirs.close()

@@ -4,7 +4,9 @@ import resource
 import time
 from dataclasses import replace
 
+from experiments.compiled.loading import is_compiled
 from experiments.errors import ScenarioError
+from experiments.sim import world as world_module
 from experiments.sim.settings import SimSettings
 from experiments.sim.world import World
 from experiments.swarms.engine import Say
@@ -69,6 +71,7 @@ class SimEngine:
             cpu_seconds=time.process_time() - cpu,
             peak_memory_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             notes=world.notes,
+            compiled=is_compiled(world_module),
         )
         return conclude(played, facts, describe(scenario))
 

@@ -104,6 +104,8 @@ class RunFacts:
     """When the machine let a program of the run stand still, and how long; in seconds."""
     notes: Sequence[str] = ()
     """What a reader must know, such as a choice that this engine can only come near to."""
+    compiled: bool = False
+    """Whether machine code made of the simulator's sources carried it out: see `cpu_seconds`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +149,8 @@ class RunResult:
     pauses: list[list[float]] = field(default_factory=list)
     """[seconds, how long]: times at which the machine let the viewers' programs stand still."""
     notes: list[str] = field(default_factory=list)
+    compiled: bool = False
+    """Whether the simulator was compiled: that changes what the run cost, and nothing else."""
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -205,6 +209,7 @@ def conclude(scenario: Scenario, facts: RunFacts, described: Mapping[str, Any]) 
         stall_times=sorted(round(at, 2) for row in rows for at in row.stalled_at)[:_MOST_TIMES],
         pauses=[[round(at, 2), round(lasted, 3)] for at, lasted in facts.pauses[:_MOST_TIMES]],
         notes=list(facts.notes),
+        compiled=facts.compiled,
     )
 
 

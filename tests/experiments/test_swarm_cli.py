@@ -11,6 +11,7 @@ from experiments.cli import cli, main
 from experiments.errors import LabError
 from experiments.figures.catalog import KNOWN
 from experiments.figures.engines import create_engine
+from experiments.figures.jobs import run_here
 from tests.experiments.figures.fake import make_fake
 
 
@@ -34,6 +35,21 @@ def test_a_swarm_of_a_scale(here):
     assert "left, 2 of 20 came" in result.stderr
     kept = json.loads((here / "out/beta.json").read_text())
     assert kept["scenario"]["picker"] == "beta"
+    assert "simulated in plain Python: there is no build of these sources" in result.stderr
+
+
+def test_simulations_are_compiled_if_that_was_done(here, monkeypatch):
+    used = []
+
+    def in_processes(make_engine, most, variables):
+        used.append((most, variables))
+        return run_here(make_engine)
+
+    monkeypatch.setattr(swarm_cli, "run_in_processes", in_processes)
+    monkeypatch.setattr(swarm_cli, "variables", lambda _: {"BUILD": "there"})
+    run("swarm", "--scale", "quick", "--json")
+    run("sweep", "--scale", "quick", "--vary", "picker=beta", "--jobs", 3, "--json")
+    assert used == [(1, {"BUILD": "there"}), (3, {"BUILD": "there"})]
 
 
 def test_a_swarm_of_a_file_as_json(here):
