@@ -22,13 +22,15 @@ SCENARIOS = {
 
 
 @pytest.fixture(scope="module")
-def build(tmp_path_factory):
-    """One that is there, since it takes minutes; else one that is made for this."""
+def build(tmp_path_factory, full):
+    """One that is there; else, since it takes minutes, with --full alone, one made for this."""
     there = ROOT / BUILDS / build_name(ROOT)
     if there.is_dir():
         return there
     if (tool := missing_tool()) is not None:
         pytest.skip(tool)
+    if not full:
+        pytest.skip("nothing is compiled here: toast-lab compile, or pytest --full")
     return make_build(tmp_path_factory.mktemp("builds"))
 
 
