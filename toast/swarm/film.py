@@ -1,5 +1,7 @@
 """One film in a libtorrent session: plans in, events and facts out."""
 
+import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +81,8 @@ class FilmSwarm:
         self._dropped: set[int] = set()  # of those, begun ones that libtorrent has yet to forget
         self._before = Counters()
         self._returning: tuple[Neighbour, ...] = ()
+        self._looked: tuple[Neighbour, ...] = ()
+        self._looked_at = -math.inf
         self._started = False
         self._peers = Acquaintances()
         self._udp_trackers: list[str] = []
@@ -234,6 +238,7 @@ class FilmSwarm:
         addresses = self._peers.joined_anew()
         self._before = self.counters()
         self._returning = tuple(self._neighbours())
+        self._looked_at = -math.inf
         self._session.unregister(self._handle)
         self._session.native.remove_torrent(self._handle)
         self._handle = self._join(unfinished)
@@ -307,12 +312,22 @@ class FilmSwarm:
             availability += neighbour.pieces
         return Snapshot(neighbours, availability, in_flight, asked, missing)
 
-    def neighbours(self) -> tuple[Neighbour, ...]:
-        """Those connected, past the handshake."""
-        neighbours = tuple(self._neighbours())
-        present = {neighbour.address for neighbour in neighbours}
-        # Those who reconnect this very moment, because we joined anew, are not gone.
-        return neighbours + tuple(gone for gone in self._returning if gone.address not in present)
+    def neighbours(self, max_age_seconds: float = 0.0) -> tuple[Neighbour, ...]:
+        """Those connected, past the handshake.
+
+        Args:
+            max_age_seconds: since the last look; it is not looked again sooner, unless somebody
+                has come or gone. To ask libtorrent is to wait for it.
+        """
+        if time.monotonic() - self._looked_at >= max_age_seconds:
+            neighbours = tuple(self._neighbours())
+            present = {neighbour.address for neighbour in neighbours}
+            # Those who reconnect this very moment, because we joined anew, are not gone.
+            self._looked = neighbours + tuple(
+                gone for gone in self._returning if gone.address not in present
+            )
+            self._looked_at = time.monotonic()
+        return self._looked
 
     def counters(self) -> Counters:
         """Bytes so far."""
@@ -359,6 +374,7 @@ class FilmSwarm:
                 self._on_peer(alert)
 
     def _on_peer(self, alert: Any) -> None:
+        self._looked_at = -math.inf
         address = (str(alert.endpoint[0]), int(alert.endpoint[1]))
         if isinstance(alert, lt.peer_ban_alert):
             # It had a part in pieces that failed, which by itself proves nothing.

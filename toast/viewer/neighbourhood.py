@@ -25,7 +25,8 @@ _RETRY_SECONDS = 30.0
 _TRACKER_RETRY_SECONDS = 3.0
 _LONELY_SECONDS = 5.0
 _RESTING_SECONDS = 15.0
-_TOGETHER_SECONDS = 2.0
+_TOGETHER_SECONDS = 0.25
+_LOOK_SECONDS = 1.0
 _FRESH_SECONDS = 90.0
 _MOST_KNOWN = 1000
 _STOP_SECONDS = 1.0
@@ -158,13 +159,17 @@ class Neighbourhood:
                     swarm.connect(address)
                 complete = watching.left_bytes() == 0
                 self._session.wants_neighbours(self, wanted=not complete)
-                if not self._connected and not complete:  # who needs nothing waits to be found
-                    next_announce = min(next_announce, self._announced_at + _LONELY_SECONDS)
-                most = _RESTING_SECONDS if complete else 1.0
-                await wait_event(self._wake, max(0.05, min(most, next_announce - self._clock())))
-                if complete:  # in a crowd somebody comes or goes all the time
-                    await asyncio.sleep(_TOGETHER_SECONDS)
-                    self._wake.clear()
+                chosen_at = self._clock()
+                if complete:  # who needs nothing waits to be found
+                    rest = min(_RESTING_SECONDS, next_announce - chosen_at)
+                    await asyncio.sleep(max(_TOGETHER_SECONDS, rest))
+                else:
+                    if not self._connected:
+                        next_announce = min(next_announce, self._announced_at + _LONELY_SECONDS)
+                    most = min(1.0, next_announce - chosen_at)
+                    if await wait_event(self._wake, max(0.05, most)):
+                        # In a crowd somebody comes or goes all the time.
+                        await asyncio.sleep(chosen_at + _TOGETHER_SECONDS - self._clock())
                 if self._clock() >= next_announce:
                     next_announce = self._clock() + await self._announce_all(watching, event="")
         finally:
@@ -235,7 +240,7 @@ class Neighbourhood:
     def _choose(self, watching: Watching, swarm: FilmSwarm) -> tuple[tuple[str, int], ...]:
         now = self._clock()
         self._forget(now)
-        neighbours = swarm.neighbours()
+        neighbours = swarm.neighbours(_LOOK_SECONDS)
         self._connected = {neighbour.address for neighbour in neighbours}
         self._part(neighbours, watching, swarm, now)
         for address in swarm.departed() & self._tried.keys():

@@ -47,7 +47,7 @@ class FakeSwarm:
     def use_udp_tracker(self, url):
         self.udp.append(url)
 
-    def neighbours(self):
+    def neighbours(self, max_age_seconds=0.0):
         return tuple(
             Neighbour(
                 address=address,
