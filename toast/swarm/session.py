@@ -36,6 +36,7 @@ _ROUND_ROBIN, _FASTEST = 0, 1  # libtorrent's seed_choking_algorithm_t
 _MOST_BANNED = 10_000
 _REDIAL_SECONDS = 1  # a neighbour that left to join anew is back at once
 _RESTING_REDIAL_SECONDS = 60
+_RESTING_TICK_MS = 200
 _PEER_ID_PREFIX = b"-TO0100-"
 
 
@@ -201,21 +202,22 @@ class SwarmSession:
         self._native.set_ip_filter(_without((*self._banned, *hosts)))
         self._native.set_ip_filter(_without(self._banned))
 
-    def wants_neighbours(self, film: object, *, wanted: bool) -> None:
-        """Say whether some film still needs its neighbours back as soon as they leave.
+    def set_wanting(self, film: object, *, wanting: bool) -> None:
+        """Say whether something of a film is missing.
 
-        libtorrent by itself dials again whoever leaves. Where nothing is missing any more, that
-        would undo each second what somebody decided who has found a better neighbour.
+        While nothing is, of any film, libtorrent's clock goes slower: each of its ticks wakes all
+        its threads, and who only gives can do so in larger portions. And whoever leaves is not
+        dialled again at once, as libtorrent would by itself: that would undo each second what
+        somebody decided who has found a better neighbour.
 
         Args:
             film: anything that stands for it.
-            wanted: whether something of it is missing.
+            wanting: whether something of it is missing.
         """
         before = bool(self._wanting)
-        (self._wanting.add if wanted else self._wanting.discard)(film)
+        (self._wanting.add if wanting else self._wanting.discard)(film)
         if bool(self._wanting) != before:
-            seconds = _REDIAL_SECONDS if self._wanting else _RESTING_REDIAL_SECONDS
-            self._native.apply_settings({"min_reconnect_time": seconds})
+            self._native.apply_settings(_pace(self.settings, resting=before))
 
     def register(self, handle: Any, listener: Any) -> None:
         """Deliver alerts of one torrent to `listener.on_alert(alert)`."""
@@ -338,7 +340,6 @@ def _native_settings(
         "listen_interfaces": ",".join(listen),
         "listen_system_port_fallback": False,  # a taken port is an error that is told
         "max_retry_port_bind": 0,
-        "min_reconnect_time": _REDIAL_SECONDS,
         # Called in plain, as whoever calls us may be: a key exchange takes a round trip and some
         # milliseconds of the processor, and hides nothing here that a tracker does not tell.
         "out_enc_policy": int(lt.enc_policy.pe_disabled),
@@ -351,11 +352,18 @@ def _native_settings(
         "request_timeout": 5,  # seconds until the first answer
         "seed_choking_algorithm": _FASTEST if settings.serves_takers else _ROUND_ROBIN,
         "suggest_mode": 0,
-        "tick_interval": settings.tick_ms,
         "unchoke_slots_limit": settings.upload_slots,
         "upload_rate_limit": _limit(settings.upload_rate),
         "user_agent": "Toast/0.1",
         "whole_pieces_threshold": 0,  # would ask for whole runs of pieces, past the plan
+        **_pace(settings, resting=False),
+    }
+
+
+def _pace(settings: SessionSettings, *, resting: bool) -> dict[str, Any]:
+    return {
+        "min_reconnect_time": _RESTING_REDIAL_SECONDS if resting else _REDIAL_SECONDS,
+        "tick_interval": max(settings.tick_ms, _RESTING_TICK_MS if resting else 0),
     }
 
 

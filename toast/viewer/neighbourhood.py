@@ -158,7 +158,7 @@ class Neighbourhood:
                 for address in self._choose(watching, swarm):
                     swarm.connect(address)
                 complete = watching.left_bytes() == 0
-                self._session.wants_neighbours(self, wanted=not complete)
+                self._session.set_wanting(self, wanting=not complete)
                 chosen_at = self._clock()
                 if complete:  # who needs nothing waits to be found
                     rest = min(_RESTING_SECONDS, next_announce - chosen_at)
@@ -173,7 +173,7 @@ class Neighbourhood:
                 if self._clock() >= next_announce:
                     next_announce = self._clock() + await self._announce_all(watching, event="")
         finally:
-            self._session.wants_neighbours(self, wanted=False)
+            self._session.set_wanting(self, wanting=False)
             announcing.cancel()
             for telling in self._telling:
                 telling.cancel()
