@@ -52,7 +52,6 @@ class CountedTransport:
         self._transport = transport
         self._gate_count = count
         self.connection = connection
-        self.connection = connection
         self._aborted = False
         self.written = 0
 
@@ -91,10 +90,6 @@ class CountedTransport:
         """Count bytes that went to the socket past this transport."""
         self.written += size
         self._gate_count(size)
-
-    def waits(self) -> bool:
-        """Whether bytes wait here that the kernel has not taken yet."""
-        return self._transport.get_write_buffer_size() > 0
 
     def _count(self, size: int) -> None:
         self.written += size
