@@ -55,7 +55,7 @@ class Gate:
         timeouts: Timeouts,
         fast: FastPath | None = None,
         source: FilmSource | None = None,
-        chunk_bytes: int = 512 * 1024,
+        chunk_bytes: int = 1024 * 1024,
         admit: AddressLimit | None = None,
         observe: Callable[[FastRequest, str, int, float], None] | None = None,
     ) -> None:
