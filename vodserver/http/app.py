@@ -17,11 +17,11 @@ from vodserver.errors import ServeError, ServeUsageError
 from vodserver.http.access_log import AccessEntry, AccessLog
 from vodserver.http.answers import COMMON_FIELDS, add_common_fields
 from vodserver.http.blocks import send_blocks
-from vodserver.http.connections import Gate, HttpStatistics, Timeouts
+from vodserver.http.connections import Gate, HttpStatistics
 from vodserver.http.content import content_fields, send_content
 from vodserver.http.fast import FastPath, FastRequest
 from vodserver.http.guard import ROUTE, answer_failures, make_guard, make_protocol, make_recorder
-from vodserver.http.limits import AddressLimit
+from vodserver.http.limits import AddressLimit, Timeouts
 from vodserver.http.links import LinkPolicy, read_secrets
 from vodserver.http.metrics import (
     CONTENT_TYPE,

@@ -10,41 +10,26 @@ import os
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, cast
 
 from vodserver.errors import ReadError
 from vodserver.http.counted import CountedTransport, HttpStatistics, keep_little_under_way
 from vodserver.http.fast import MAX_HEAD_BYTES, FastPath, FastRequest
-from vodserver.http.limits import AddressLimit
+from vodserver.http.limits import AddressLimit, Timeouts
 from vodserver.http.refusal import Refusal
 from vodserver.http.sender import FilmSource, Pacer, Sending, send_at_once
+from vodserver.http.writable import Writable
 from vodserver.store import Title
 
-__all__ = ["Gate", "HttpStatistics", "Timeouts"]
+__all__ = ["Gate", "HttpStatistics"]
 
 _SWEEP_SECONDS: Final = 0.25
 _KEPT_SECONDS: Final = 0.1  # a connection that asks nothing, while others wait to be let in
 _END_OF_HEAD: Final = b"\r\n\r\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeouts:
-    """How long clients may dawdle, in seconds.
-
-    Attributes:
-        header_seconds: a new connection must have asked something whole by then.
-        keepalive_seconds: between two requests.
-        send_seconds: without taking any of what waits for it.
-    """
-
-    header_seconds: float
-    keepalive_seconds: float
-    send_seconds: float
-
-
 class Gate:
-    """Lets connections in, one protocol for each; a factory for `loop.create_server`.
+    """Lets connections in, one protocol for each; a factory for the running loop's `create_server`.
 
     A connection is answered by the fast path as long as its requests are of that shape. From the
     first that is not, aiohttp has it.
@@ -70,7 +55,7 @@ class Gate:
         timeouts: Timeouts,
         fast: FastPath | None = None,
         source: FilmSource | None = None,
-        chunk_bytes: int = 512 * 1024,
+        chunk_bytes: int = 1024 * 1024,
         admit: AddressLimit | None = None,
         observe: Callable[[FastRequest, str, int, float], None] | None = None,
     ) -> None:
@@ -81,6 +66,7 @@ class Gate:
         self.chunk_bytes = chunk_bytes
         self.observe = observe
         self.admit = admit
+        self.writable = Writable()
         self._limit = limit
         self._open: set[_Connection] = set()
         self._idle: dict[_Connection, float] = {}  # the one that has been for longest first
@@ -169,6 +155,7 @@ class Gate:
             last.cut()
         if self._open or self._ending or self._refusals:
             await self._empty.wait()
+        self.writable.close()
 
     @property
     def closing(self) -> bool:
@@ -289,6 +276,7 @@ class _Connection(asyncio.Protocol):
             self._transport.settle(exc)
             self._transport = None
         if self._socket is not None:
+            self._gate.writable.leave(self._socket.fileno())
             self._socket.close()
             self._socket = None
         if self._inner is not None:
@@ -376,6 +364,7 @@ class _Connection(asyncio.Protocol):
             sock=sock,
             head=head,
             chunk_bytes=chunk_bytes,
+            writable=self._gate.writable,
             count=count,
             done=done,
             pacer=pacer,
@@ -416,42 +405,45 @@ class _Connection(asyncio.Protocol):
     def _answer(self, data: bytes) -> None:
         """Answer what may be one whole request, if it is of the one shape."""
         gate, transport = self._gate, self._transport
-        assert gate.fast is not None
-        assert gate.source is not None
-        request = gate.fast.parse(data, time.time())
-        sock = None if request is None else self.own_socket()
-        if request is None or sock is None or transport is None or transport.waits():
+        fast, source = gate.fast, gate.source
+        assert fast is not None
+        assert source is not None
+        request = fast.parse(data, time.time(), self._request)
+        # Nothing waits in the transport: only aiohttp writes to it, and then has all that comes.
+        sock = None if request is None else self._socket or self.own_socket()
+        if request is None or sock is None or transport is None:
             self._buffer[:0] = data
             self._hand_over()
             return
-        gate.idle(self, None)
         self._request, self._sent, self._began = request, 0, self._loop.time()
-        title, at, head = request.title, request.start, request.head
-        stop = min(request.end, at + gate.chunk_bytes)
+        title, at, end, head = request[:4]
+        stop = min(end, at + gate.chunk_bytes)
         try:
-            headed, sent = send_at_once(gate.source, title, at, stop, sock=sock, head=head)
+            headed, sent, full = send_at_once(source, title, at, stop, (sock, head))
         except OSError as error:
             self._done(error)
             return
         at += sent
-        transport.note_sent(headed + sent)
         self._sent = headed + sent
-        if at == request.end:
+        transport.note_sent(self._sent)
+        if at == end:
             self._done(None)
             return
+        gate.idle(self, None)
         self._deadline = self._began + gate.timeouts.send_seconds
         self._sending = Sending(
-            gate.source,
+            source,
             title,
             at,
-            request.end,
+            end,
             sock=sock,
             head=head[headed:],
             chunk_bytes=gate.chunk_bytes,
+            writable=gate.writable,
             count=self._count,
             done=self._done,
         )
-        self._sending.start()
+        self._sending.start(full=full or at == stop)
 
     def _count(self, sent: int) -> None:
         if self._transport is not None:

@@ -39,7 +39,23 @@ _IDLE: Final = frozenset(
 _MOST_SHAPES: Final = 512
 """Strangers write them: so many, of the longest, take a few megabytes."""
 
-_Shape = tuple[str, str, dict[bytes, bytes]]
+
+class _Shape(NamedTuple):
+    """What the requests of one client have in common.
+
+    Attributes:
+        before: what comes before the first byte's number.
+        after: what comes after the last byte's number.
+        title_id: the film's.
+        target: the path.
+        fields: the fields but for the range, by lower-case name.
+    """
+
+    before: bytes
+    after: bytes
+    title_id: str
+    target: str
+    fields: Mapping[bytes, bytes]
 
 
 class FastRequest(NamedTuple):
@@ -51,8 +67,7 @@ class FastRequest(NamedTuple):
         end: one past the last.
         head: status line and fields.
         raw: the request, as it came.
-        target: the request's path.
-        fields: the request's fields but for the range, for the log.
+        shape: what the client's next request will have in common with this one.
     """
 
     title: Title
@@ -60,8 +75,26 @@ class FastRequest(NamedTuple):
     end: int
     head: bytes
     raw: bytes
-    target: str
-    fields: Mapping[bytes, bytes]
+    shape: _Shape
+
+    @property
+    def target(self) -> str:
+        """The request's path."""
+        return self.shape.target
+
+    @property
+    def fields(self) -> Mapping[bytes, bytes]:
+        """The request's fields but for the range, for the log."""
+        return self.shape.fields
+
+
+class _Head(NamedTuple):
+    """What the answers with a film's content have in common within a second."""
+
+    title: Title
+    second: int
+    before: str
+    after: str
 
 
 class FastPath:
@@ -76,7 +109,7 @@ class FastPath:
     def __init__(self, source: FilmSource, fields: Callable[[Title], Mapping[str, str]]) -> None:
         self._source = source
         self._fields = fields
-        self._heads: dict[str, tuple[Title, bytes]] = {}
+        self._heads: dict[str, _Head] = {}
         # A client's requests differ in their ranges only: what was found good once need not be
         # taken apart again.
         self._shapes: dict[tuple[bytes, bytes], _Shape] = {}
@@ -87,54 +120,76 @@ class FastPath:
             data.startswith(_START) if len(data) >= len(_START) else _START.startswith(data)
         )
 
-    def parse(self, head: bytes, now: float) -> FastRequest | None:
+    def parse(
+        self, head: bytes, now: float, previous: FastRequest | None = None
+    ) -> FastRequest | None:
         """The request, if it is of the shape.
 
         Args:
             head: a request up to its empty line.
             now: unix seconds.
+            previous: what the same client asked before: most likely all but the range is the same.
         """
+        shape = None if previous is None else previous.shape
+        numbers = None if shape is None else _numbers(head, shape)
+        if shape is None or numbers is None:
+            shape = self._shape(head)
+            numbers = None if shape is None else _numbers(head, shape)
+            if shape is None or numbers is None:
+                return None
+        title, (start, end) = self._source.title(shape.title_id), numbers
+        if title is None or not start < end or start >= title.film_bytes:
+            return None
+        end = min(end, title.film_bytes)
+        return FastRequest(title, start, end, self._head(title, start, end, int(now)), head, shape)
+
+    def _shape(self, head: bytes) -> _Shape | None:
+        """The shape of a request, if it is of the one that is taken here."""
         asked = _RANGE.search(head)
         if asked is None:
             return None
-        shape = head[: asked.start(1)], head[asked.end(2) :]
-        known = self._shapes.get(shape)
+        key = head[: asked.start(1)], head[asked.end(2) :]
+        known = self._shapes.get(key)
         if known is None:
-            known = _shape_of(head)
+            known = _shape_of(head, *key)
             if known is None:
                 return None
             if len(self._shapes) >= _MOST_SHAPES:
                 self._shapes.clear()
-            self._shapes[shape] = known
-        title_id, target, fields = known
-        title = self._source.title(title_id)
-        start, last = int(asked[1]), int(asked[2])
-        if title is None or not start <= last or start >= title.film_bytes:
-            return None
-        end = min(last + 1, title.film_bytes)
-        answer = self._head(title, start, end, now)
-        return FastRequest(title, start, end, answer, head, target, fields)
+            self._shapes[key] = known
+        return known
 
-    def _head(self, title: Title, start: int, end: int, now: float) -> bytes:
+    def _head(self, title: Title, start: int, end: int, second: int) -> bytes:
         known = self._heads.get(title.id)
-        if known is None or known[0] is not title:
+        if known is None or known.second != second or known.title is not title:
             lines = [f"{name}: {value}" for name, value in self._fields(title).items()]
-            fixed = "\r\n".join(lines).encode("latin-1")
-            known = self._heads[title.id] = title, fixed
-        return (
-            b"HTTP/1.1 206 Partial Content\r\n%b\r\n"
-            b"Content-Length: %d\r\nContent-Range: bytes %d-%d/%d\r\nDate: %b\r\n\r\n"
-            % (known[1], end - start, start, end - 1, title.film_bytes, _date(int(now)))
-        )
+            before = "\r\n".join(["HTTP/1.1 206 Partial Content", *lines, "Content-Length: "])
+            after = f"/{title.film_bytes}\r\nDate: {formatdate(second, usegmt=True)}\r\n\r\n"
+            known = self._heads[title.id] = _Head(title, second, before, after)
+        _, _, before, after = known
+        span = f"{end - start}\r\nContent-Range: bytes {start}-{end - 1}"
+        return f"{before}{span}{after}".encode("latin-1")
 
 
-def _shape_of(head: bytes) -> _Shape | None:
-    """Film, path and fields of a request; None if it is not of the shape."""
+def _numbers(head: bytes, shape: _Shape) -> tuple[int, int] | None:
+    """First byte and one past the last that a request of this shape asks for; None if it is not."""
+    before, after = shape.before, shape.after
+    if not (head.startswith(before) and head.endswith(after)):
+        return None
+    first, _, last = head[len(before) : -len(after)].partition(b"-")
+    # Without this, what comes after the range might be longer than what the shape ends with.
+    if not (first.isdigit() and last.isdigit() and len(first) < 16 and len(last) < 16):
+        return None
+    return int(first), int(last) + 1
+
+
+def _shape_of(head: bytes, before: bytes, after: bytes) -> _Shape | None:
+    """The shape of a request, with what comes before and after its range's numbers, if any."""
     match = _REQUEST.fullmatch(head)
     fields = None if match is None else _plain_fields(match[3])
     if match is None or fields is None:
         return None
-    return match[2].decode(), match[1].decode(), fields
+    return _Shape(before, after, match[2].decode(), match[1].decode(), fields)
 
 
 def _plain_fields(lines: bytes) -> dict[bytes, bytes] | None:
@@ -149,14 +204,3 @@ def _plain_fields(lines: bytes) -> dict[bytes, bytes] | None:
         fields[name] = value
     fields.pop(b"range", None)  # the next request of the same shape has another one
     return fields if fields.get(b"host") else None
-
-
-_last_date: tuple[int, bytes] = (0, b"")
-
-
-def _date(second: int) -> bytes:
-    """The Date field's value; the same for a whole second."""
-    global _last_date  # noqa: PLW0603 - one value that anybody may renew
-    if _last_date[0] != second:
-        _last_date = second, formatdate(second, usegmt=True).encode()
-    return _last_date[1]

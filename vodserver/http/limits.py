@@ -1,14 +1,32 @@
-"""What one client may have of the server: how many connections from one address.
+"""What one client may have of the server: how many connections from one address, and how long.
 
 Pure. An IPv6 client commands a whole /64 (RFC 4291, 2.5.4), so that is what counts as one address.
 """
 
 import ipaddress
 from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
 
-__all__ = ["AddressLimit", "client_network"]
+__all__ = ["AddressLimit", "Timeouts", "client_network"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """How long clients may dawdle, in seconds.
+
+    Attributes:
+        header_seconds: a new connection must have asked something whole by then.
+        keepalive_seconds: between two requests.
+        send_seconds: without taking any of what waits for it.
+    """
+
+    header_seconds: float
+    keepalive_seconds: float
+    send_seconds: float
+
+
+@lru_cache(maxsize=4096)  # asked when a client comes and when it goes, and many come again
 def client_network(address: str) -> str:
     """What is counted as one client: an IPv4 address, or the /64 of an IPv6 one."""
     try:

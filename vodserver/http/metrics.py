@@ -163,8 +163,8 @@ class HttpCounts:
 
     def __init__(self) -> None:
         self._counts: Counter[_Key] = Counter()
-        # Made once for each route and status, of which there are few: every request counts.
-        self._keys: dict[tuple[str, int], tuple[_Key, _Key]] = {}
+        # Answers and their bytes, by route and status: few of those, and every request counts.
+        self._answers: dict[tuple[str, int], list[int]] = {}
 
     def add(self, name: str, amount: float = 1, labels: tuple[str, ...] = ()) -> None:
         """Count one of `METRICS` up."""
@@ -172,19 +172,20 @@ class HttpCounts:
 
     def answered(self, route: str, status: int, body_bytes: int) -> None:
         """Count an answer."""
-        keys = self._keys.get((route, status))
-        if keys is None:
-            keys = self._keys[route, status] = (
-                ("vod_http_responses_total", (route, str(status))),
-                ("vod_http_content_bytes_total", (route,)),
-            )
-        self._counts[keys[0]] += 1
-        if body_bytes:
-            self._counts[keys[1]] += body_bytes
+        counted = self._answers.get((route, status))
+        if counted is None:
+            counted = self._answers[route, status] = [0, 0]
+        counted[0] += 1
+        counted[1] += body_bytes
 
     def snapshot(self) -> list[list[Any]]:
         """Everything as JSON can carry it between processes: name, labels, value."""
-        return [[name, list(labels), value] for (name, labels), value in self._counts.items()]
+        counts = self._counts.copy()
+        for (route, status), (answers, size) in self._answers.items():
+            counts["vod_http_responses_total", (route, str(status))] += answers
+            if size:
+                counts["vod_http_content_bytes_total", (route,)] += size
+        return [[name, list(labels), value] for (name, labels), value in counts.items()]
 
 
 def merge_counts(snapshots: Iterable[Sequence[Sequence[Any]]]) -> list[list[Any]]:

@@ -1,8 +1,8 @@
 """Films to sockets, by sendfile(2) from the kernel's memory and without blocking the event loop.
 
 uvloop has no sendfile, and asyncio's needs a task for each: this one is driven by the socket's own
-readiness, on either loop. What is not in memory is awaited in a task of its own; nothing else of
-the connection waits meanwhile.
+readiness, on either loop (`Writable`). What is not in memory is awaited in a task of its own;
+nothing else of the connection waits meanwhile.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine
 from typing import Final, Protocol
 
 from vodserver.errors import ReadError, ReplicaError
+from vodserver.http.writable import Writable
 from vodserver.store import Ready, Title
 
 __all__ = ["FilmSource", "Pacer", "Sending", "send_at_once"]
@@ -73,8 +74,8 @@ class Pacer(Protocol):
 
 
 def send_at_once(
-    source: FilmSource, title: Title, start: int, end: int, *, sock: socket.socket, head: bytes
-) -> tuple[int, int]:
+    source: FilmSource, title: Title, start: int, end: int, into: tuple[socket.socket, bytes]
+) -> tuple[int, int, bool]:
     """Send an answer as far as it goes in one go: most small ones go whole, and need no `Sending`.
 
     Args:
@@ -82,31 +83,39 @@ def send_at_once(
         title: which film.
         start: first byte.
         end: one past the last.
-        sock: where to, not blocking.
-        head: what stands before it.
+        into: the socket, not blocking, and what stands before the film's bytes.
 
     Returns:
-        How many bytes of the head went, and how many of the film.
+        How many bytes of the head went, how many of the film, and whether the socket is full.
 
     Raises:
         OSError: the connection is gone.
     """
-    ready = source.ready(title, start, end)
-    if ready is None or ready.file is None:
-        return 0, 0
-    headed = 0
-    try:
-        headed = sock.send(head, _MORE)
-        if headed < len(head):
-            return headed, 0
-        sent = _send_file(sock.fileno(), ready)
-    except BlockingIOError:
-        return headed, 0
-    except ReplicaError as error:  # whoever goes on from here has another replica
-        source.note_fault(title, start, ready.disk, str(error))
-        return headed, 0
-    source.note_resident(ready.disk, sent)
-    return headed, sent
+    sock, head = into
+    at, headed = start, 0
+    while at < end:
+        ready = source.ready(title, at, end)
+        if ready is None or ready.file is None:
+            break
+        try:
+            if not headed:
+                headed = sock.send(head, _MORE)
+            sent = _send_file(sock.fileno(), ready) if headed == len(head) else 0
+        except BlockingIOError:
+            return headed, at - start, True
+        except ReplicaError as error:  # whoever goes on from here has another replica
+            source.note_fault(title, at, ready.disk, str(error))
+            break
+        except OSError:
+            if headed:  # what went is counted first; whoever goes on meets it again
+                break
+            raise
+        if sent:
+            source.note_resident(ready.disk, sent)
+            at += sent
+        if sent < ready.size:
+            return headed, at - start, True
+    return headed, at - start, False
 
 
 def _send_file(fd: int, ready: Ready) -> int:
@@ -142,6 +151,7 @@ class Sending:
         sock: where to, not blocking; nobody else writes to it meanwhile.
         head: bytes to send first.
         chunk_bytes: most handed to the socket before others have their turn.
+        writable: tells when the socket takes more.
         count: told how many bytes the kernel took.
         done: called once, at the end: None, or what went wrong.
         pacer: says when each chunk may go; None: as fast as the socket takes it.
@@ -157,6 +167,7 @@ class Sending:
         sock: socket.socket,
         head: bytes = b"",
         chunk_bytes: int,
+        writable: Writable,
         count: Callable[[int], None],
         done: Callable[[Exception | None], None],
         pacer: Pacer | None = None,
@@ -174,15 +185,23 @@ class Sending:
         self._pacer = pacer
         self._leave = 0
         self._loop = asyncio.get_running_loop()
+        self._writable = writable
         self._writer = False
         self._waiting: asyncio.Task[None] | None = None
         self._fetched: Ready | None = None
         self._faults = 0
         """Replicas that failed since a byte was sent."""
 
-    def start(self) -> None:
-        """Begin; `done` may be called before this returns."""
-        self._go()
+    def start(self, *, full: bool = False) -> None:
+        """Begin; `done` may be called before this returns.
+
+        Args:
+            full: the socket is, or others have their turn first: wait until it takes more.
+        """
+        if full:
+            self._await_client()
+        else:
+            self._go()
 
     @property
     def waits_for_client(self) -> bool:
@@ -195,9 +214,7 @@ class Sending:
         self._stop()
 
     def _stop(self) -> None:
-        if self._writer:
-            self._writer = False
-            self._loop.remove_writer(self._fd)
+        self._pause()
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
@@ -210,6 +227,7 @@ class Sending:
 
     def _go(self) -> None:
         """Send what the socket takes of one chunk."""
+        self._writer = False
         if self._done is None:
             return
         try:
@@ -229,9 +247,12 @@ class Sending:
             return
         if self._at >= self._end and not self._head:
             self._finish(None)
-        elif not self._writer:
-            self._writer = True
-            self._loop.add_writer(self._fd, self._go)
+        else:
+            self._await_client()
+
+    def _await_client(self) -> None:
+        self._writer = True
+        self._writable.wait(self._fd, self._go)
 
     def _obtain(self) -> Ready | None:
         """The next part, if it may go and can go now; else whatever it waits for is begun."""
@@ -293,7 +314,7 @@ class Sending:
     def _pause(self) -> None:
         if self._writer:
             self._writer = False
-            self._loop.remove_writer(self._fd)
+            self._writable.forget(self._fd)
 
     def _wait_for(self, what: Coroutine[None, None, None]) -> None:
         self._pause()

@@ -28,15 +28,18 @@ _libc.mmap.argtypes = [
     ctypes.c_longlong,
 ]
 _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-_libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
 _MAP_FAILED: Final = ctypes.c_void_p(-1).value
+_at_once: Final = ctypes.PyDLL(None, use_errno=True)
+"""For calls that never wait. Handing the interpreter to another thread meanwhile costs as much as
+the call, and that thread, which may be verifying, need not give it back for half a millisecond."""
+_at_once.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
 
 
 class _Scratch(threading.local):
     """What a thread's system calls are given and answer into."""
 
     def __init__(self) -> None:
-        self.range: Any = (ctypes.c_uint64 * 2)()
+        self.span: Any = (ctypes.c_uint64 * 2)()
         self.found: Any = (ctypes.c_uint64 * 5)()
 
 
@@ -45,11 +48,11 @@ _scratch: Final = _Scratch()
 
 def _cached_pages(fd: int, begin: int, size: int) -> int | None:
     """Pages of a part of a file that the kernel has; None where it does not tell."""
-    scratch = _scratch
-    scratch.range[0], scratch.range[1] = begin, size
-    if _libc.syscall(_CACHESTAT, fd, scratch.range, scratch.found, 0):
+    span, found = _scratch.span, _scratch.found
+    span[0], span[1] = begin, size
+    if _at_once.syscall(_CACHESTAT, fd, span, found, 0):
         return None
-    return int(scratch.found[0])
+    return int(found[0])
 
 
 def _has_cachestat() -> bool:
@@ -120,7 +123,7 @@ class OpenFile:
         if self._address is None:
             return False
         vector = ctypes.create_string_buffer(-(-(stop - first) // _PAGE))
-        if _libc.mincore(self._address + first, stop - first, vector):
+        if _at_once.mincore(self._address + first, stop - first, vector):
             return False
         return b"\0" not in vector.raw
 

@@ -72,25 +72,27 @@ class Memory:
         Raises:
             DiskError: what is in memory is not what was written.
         """
-        entry = self._entries.get((key, disk))
+        held = (key, disk)
+        entry = self._entries.get(held)
         if entry is None:
             return None
         file = entry.file
         stamp = file.stamp()
         if stamp is None:
-            del self._entries[key, disk]
+            del self._entries[held]
             return None
         if stamp != entry.stamp:
             # Somebody wrote into the file: what was right in memory may be so no more.
             entry.stamp = stamp
             entry.verified = 0
-        self._entries.move_to_end((key, disk))
+        self._entries.move_to_end(held)
         bits = _bits(begin, stop)
         if not file.in_memory(begin, stop):
             entry.verified &= ~bits
             return None
         # Asked only now: what a read brought in since it was counted was not seen in memory before.
-        self._renew(entry)
+        if self._dispatched.count(entry.slot) != entry.reads:
+            self._renew(entry)
         if entry.verified & bits != bits:
             low, high = _spans(begin, stop, size)
             data = file.read_now(low, high)

@@ -80,9 +80,9 @@ class Resident:
         key = (folder, extent.number)
         last = self.sources.get(key)
         for number in extent.disks if last is None else (last, *extent.disks):
-            if (*key, number) in self.bad:
+            if self.bad and (*key, number) in self.bad:
                 continue
-            ready = self._ready_on(number, folder, extent, begin, stop)
+            ready = self._ready_on(number, key, extent, begin, stop)
             if ready is not None:
                 return ready
         return None
@@ -114,9 +114,9 @@ class Resident:
                     self.forget((title.folder, extent.number), number)
 
     def _ready_on(
-        self, number: int, folder: str, extent: Extent, begin: int, stop: int
+        self, number: int, key: ExtentKey, extent: Extent, begin: int, stop: int
     ) -> Ready | None:
-        disk, key = self._disk(number), (folder, extent.number)
+        disk = self._disk(number)
         if disk is None:
             return None
         if not disk.paged:

@@ -14,6 +14,7 @@ import uvloop
 from vodserver.errors import DiskError, ReadError
 from vodserver.http import sender
 from vodserver.http.sender import Sending
+from vodserver.http.writable import Writable
 from vodserver.store import Ready
 from vodserver.store.files import OpenFile
 
@@ -102,6 +103,7 @@ class Line:
             each.setblocking(False)
         self.film = film
         self.loop = asyncio.get_running_loop()
+        self.writable = Writable()
         self.done = self.loop.create_future()
         self.calls = 0
         self.counted = 0
@@ -122,6 +124,7 @@ class Line:
             sock=self.here,
             head=head,
             chunk_bytes=CHUNK,
+            writable=self.writable,
             count=count,
             done=done,
             pacer=pacer,
@@ -141,10 +144,15 @@ class Line:
         async with asyncio.timeout(SECONDS):
             return await self.done
 
+    def send_at_once(self, at, end):
+        self.sending = SimpleNamespace(cancel=lambda: None)
+        return sender.send_at_once(self.film, self.film, at, end, (self.here, HEAD))
+
     def has_writer(self):
-        return self.loop.remove_writer(self.here.fileno())
+        return self.writable.waits(self.here.fileno())
 
     def close(self):
+        self.writable.close()
         self.here.close()
         self.there.close()
 
@@ -307,14 +315,70 @@ def test_what_no_disk_can_read_ends_it(run, monkeypatch):
 
 def test_an_answer_in_one_go_leaves_what_cannot_be_read_to_whoever_goes_on(run, monkeypatch):
     async def test(line):
-        line.sending = SimpleNamespace(cancel=lambda: None)
         film = line.film
         break_file(monkeypatch, film.file, errno.EIO)
-        went = sender.send_at_once(film, film, 5, 100, sock=line.here, head=HEAD)
-        assert went == (len(HEAD), 0)
+        assert line.send_at_once(5, 100) == (len(HEAD), 0, False)
         assert film.faults == [(5, 3, f"it cannot be read: {os.strerror(errno.EIO)}")]
 
     run(test)
+
+
+@pytest.mark.parametrize("part", [1000, CHUNK])
+def test_an_answer_in_one_go_takes_as_many_parts_as_it_needs(run, part):
+    """A range may reach over the end of an extent."""
+
+    async def test(line):
+        film = line.film
+        film.ready = lambda _, at, end: film._part(at, min(end, (at // part + 1) * part))
+        assert line.send_at_once(500, 2500) == (len(HEAD), 2000, False)
+        assert await line.take(len(HEAD) + 2000) == HEAD + DATA[500:2500]
+        assert film.resident == 2000
+
+    run(test)
+
+
+def test_an_answer_in_one_go_stops_where_something_has_to_be_fetched(run):
+    async def test(line):
+        film = line.film
+        film.misses = {1}
+        film.ready = lambda _, at, end: (
+            None if at // CHUNK in film.misses else film._part(at, min(end, CHUNK))
+        )
+        assert line.send_at_once(0, 2 * CHUNK) == (len(HEAD), CHUNK, False)
+        assert line.send_at_once(CHUNK, SIZE) == (0, 0, False)
+        assert await line.take(len(HEAD) + CHUNK) == HEAD + DATA[:CHUNK]
+
+    run(test)
+
+
+def test_what_went_of_an_answer_in_one_go_is_told_before_its_connection_fails(run, monkeypatch):
+    async def test(line):
+        film, real = line.film, os.sendfile
+        film.ready = lambda _, at, end: film._part(at, min(end, (at // 1000 + 1) * 1000))
+
+        def sendfile(fd, file, offset, count):
+            if offset >= 1000:
+                raise ConnectionResetError
+            return real(fd, file, offset, count)
+
+        monkeypatch.setattr(os, "sendfile", sendfile)
+        assert line.send_at_once(500, 2500) == (len(HEAD), 500, False)
+        line.here.shutdown(socket.SHUT_WR)
+        with pytest.raises(ConnectionError):
+            line.send_at_once(500, 2500)
+
+    run(test)
+
+
+def test_an_answer_in_one_go_says_when_the_socket_is_full(run):
+    async def test(line):
+        headed, sent, full = line.send_at_once(0, SIZE)
+        assert (headed, full) == (len(HEAD), True)
+        assert 0 < sent < SIZE
+        assert line.film.resident == sent
+        assert line.send_at_once(0, 9) == (0, 0, True)
+
+    run(test, small=True)
 
 
 def test_a_connection_that_fails_is_no_fault_of_a_disk(run):
