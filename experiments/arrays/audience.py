@@ -28,6 +28,19 @@ class _Thrice(Drawn):
     min_disks: ClassVar[int] = 3
 
 
+class _Everywhere(Drawn):
+    """Every extent on each of eight disks: the one queue that no copies can be better than."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "rda-8"
+    copies: ClassVar[int] = 8
+    min_disks: ClassVar[int] = 8
+
+
+_LAB: Final = {placement.name: placement for placement in (_Thrice, _Everywhere)}
+
+
 @dataclass(frozen=True, slots=True)
 class Stream:
     """One stream.
@@ -141,4 +154,4 @@ class Audience:
 
 
 def _create_allocation(name: str) -> Allocation:
-    return _Thrice() if name == _Thrice.name else ALLOCATIONS.create(name)
+    return _LAB[name]() if name in _LAB else ALLOCATIONS.create(name)
