@@ -18,16 +18,6 @@ _FILM_SECONDS: Final = 1200.0
 """A film goes round after so long: longer than any run has to be in memory."""
 
 
-class _Thrice(Drawn):
-    """Random triplicate assignment: what a third copy of everything would bring."""
-
-    __slots__ = ()
-
-    name: ClassVar[str] = "rda-3"
-    copies: ClassVar[int] = 3
-    min_disks: ClassVar[int] = 3
-
-
 class _Everywhere(Drawn):
     """Every extent on each of eight disks: the one queue that no copies can be better than."""
 
@@ -36,9 +26,6 @@ class _Everywhere(Drawn):
     name: ClassVar[str] = "rda-8"
     copies: ClassVar[int] = 8
     min_disks: ClassVar[int] = 8
-
-
-_LAB: Final = {placement.name: placement for placement in (_Thrice, _Everywhere)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,4 +141,4 @@ class Audience:
 
 
 def _create_allocation(name: str) -> Allocation:
-    return _LAB[name]() if name in _LAB else ALLOCATIONS.create(name)
+    return _Everywhere() if name == _Everywhere.name else ALLOCATIONS.create(name)
