@@ -16,7 +16,9 @@ _SCHEDULERS: Final = {
     "expected-delay": ("rda", "expected-delay"),
     "lazy-plain": ("rda", "lazy-plain"),
     "lazy": ("rda", "lazy"),
+    "matched": ("rda", "matched"),
     "lazy, 3 copies": ("rda-3", "lazy"),
+    "one queue": ("rda-8", "lazy"),
 }
 _FAST: Final = DiskModel(access_seconds=0.0085, rate=2 * SATA_1.rate)
 _ARRAYS: Final[dict[str, tuple[tuple[DiskModel, ...], tuple[Fault, ...]]]] = {
@@ -127,11 +129,14 @@ OWN_FIGURES: Final = (
             _ratio("lazy", "equal", 0.85),
             _ratio("lazy", "one half", 0.75),
             _ratio("lazy", "two half", 0.75),
+            _ratio("matched", "equal", 0.85),
+            _ratio("matched", "one half", 0.75),
+            _ratio("one queue", "equal", 0.85),
             _ratio("expected-delay", "equal", 1.0),
         ),
         field="response_p99_seconds",
         note="Reads of 3.75 MB by Poisson arrivals; mixed: four disks of the source and four of "
-        "twice the speed.",
+        "twice the speed; one queue: lazy, with a copy on every disk, the bound of them all.",
     ),
     Figure(
         name="prefetch",

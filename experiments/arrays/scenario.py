@@ -46,7 +46,8 @@ class ArrayScenario:
     """By number."""
 
     allocation: str = "rda"
-    """Where extents lie: a placement of `vodserver.allocation`, or `rda-3` with three copies."""
+    """Where extents lie: a placement of `vodserver.allocation`, or `rda-8` with a copy on each of
+    eight disks."""
 
     scheduler: str = "shortest-queue"
     """Which disk reads what: a policy of `vodserver.scheduling`; `lazy-plain` is `lazy` that leaves

@@ -41,8 +41,8 @@ class Home:
         return extent_path(self.disks[disk], self.title.folder, number)
 
 
-def make_empty(folder: Path) -> Path:
-    create_store(folder / "store", [folder / f"disk{n}" for n in range(DISKS)])
+def make_empty(folder: Path, *, copies: int = 2) -> Path:
+    create_store(folder / "store", [folder / f"disk{n}" for n in range(DISKS)], copies=copies)
     return folder / "store"
 
 
@@ -79,13 +79,32 @@ def pristine(tmp_path_factory, clock_film) -> Home:
     return Home(store, clock_film, title)
 
 
+@pytest.fixture(scope="session")
+def pristine_thrice(tmp_path_factory, clock_film) -> Home:
+    """The same with three copies of everything."""
+    store = make_empty(tmp_path_factory.mktemp("vod3"), copies=3)
+    with open_store(store) as opened:
+        title = add_film(opened, clock_film, rng=np.random.default_rng(5))
+    return Home(store, clock_film, title)
+
+
 @pytest.fixture
 def home(pristine, tmp_path) -> Home:
     """A copy of the pristine store that a test may damage."""
-    shutil.copytree(pristine.path.parent, tmp_path / "vod", symlinks=True)
-    store = tmp_path / "vod" / "store"
-    move_disks(store, tmp_path / "vod")
-    return Home(store, pristine.film, pristine.title)
+    return copied(pristine, tmp_path / "vod")
+
+
+@pytest.fixture
+def thrice(pristine_thrice, tmp_path) -> Home:
+    """A copy of the store with three copies that a test may damage."""
+    return copied(pristine_thrice, tmp_path / "vod")
+
+
+def copied(home: Home, folder: Path) -> Home:
+    """A store of its own with the same film."""
+    shutil.copytree(home.path.parent, folder, symlinks=True)
+    move_disks(folder / "store", folder)
+    return Home(folder / "store", home.film, home.title)
 
 
 def move_disks(store: Path, folder: Path) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from toast.common.registry import Registry
 from vodserver.errors import AllocationError
 
-__all__ = ["ALLOCATIONS", "Allocation", "Disks", "check_place", "replacement"]
+__all__ = ["ALLOCATIONS", "Allocation", "Disks", "check_place", "replacement", "with_copies"]
 
 Disks = NDArray[np.int64]
 """One number for each disk, or the numbers of disks."""
@@ -84,6 +84,28 @@ class Allocation(Protocol):
 
 ALLOCATIONS: Final[Registry[Allocation]] = Registry("placement policy", AllocationError)
 """Every policy by its name."""
+
+
+def with_copies(name: str, copies: int | None) -> Allocation:
+    """The policy of a name, or that of its family which makes so many copies: `rda-3` of `rda`.
+
+    Args:
+        name: of the policy.
+        copies: replicas of each extent; as many as it makes if None.
+
+    Raises:
+        AllocationError: there is no such policy, or none that makes so many.
+    """
+    policy = ALLOCATIONS.create(name)
+    if copies is None or policy.copies == copies:
+        return policy
+    other = f"{name}-{copies}"
+    if other not in ALLOCATIONS.names():
+        raise AllocationError(
+            f"placement '{name}' makes {policy.copies} of each extent, not {copies}: "
+            "choose 'rda', which makes 2 or 3"
+        )
+    return ALLOCATIONS.create(other)
 
 
 def check_place(

@@ -1,11 +1,11 @@
-"""Random duplicate assignment: each extent on two different disks at random."""
+"""Random duplicate assignment: each extent on two different disks at random; or on three."""
 
 from typing import ClassVar
 
 from vodserver.allocation.base import ALLOCATIONS
 from vodserver.allocation.frame import Drawn
 
-__all__ = ["Rda"]
+__all__ = ["Rda", "Rda3"]
 
 
 class Rda(Drawn):
@@ -24,4 +24,19 @@ class Rda(Drawn):
     min_disks: ClassVar[int] = 2
 
 
+class Rda3(Drawn):
+    """Three copies on different disks at random: no two disks that are lost take any film away.
+
+    A read has three queues to choose from, which shortens the longest waits further, for half as
+    much room again.
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "rda-3"
+    copies: ClassVar[int] = 3
+    min_disks: ClassVar[int] = 3
+
+
 ALLOCATIONS.register(Rda.name, Rda)
+ALLOCATIONS.register(Rda3.name, Rda3)

@@ -42,15 +42,23 @@ _KEPT: Final = "interrupted: what is done is kept, and the same command goes on 
     show_default=True,
     help="Where extents go: rda = each on two disks at random; naive = a film on one disk.",
 )
+@click.option(
+    "--copies",
+    type=click.IntRange(1, 3),
+    help="Disks that each extent is on; 3 = rda on three, so that two may be lost.",
+)
 @json_option
-def init_command(store: Path, disks: tuple[Path, ...], allocation: str, as_json: bool) -> None:
+def init_command(
+    store: Path, disks: tuple[Path, ...], allocation: str, copies: int | None, as_json: bool
+) -> None:
     """Make an empty store.
 
     \b
     Example:
       vodserver init --disk /mnt/a --disk /mnt/b
+      vodserver init --copies 3 --disk /mnt/a --disk /mnt/b --disk /mnt/c
     """
-    rows = create_store(store, disks, allocation=allocation)
+    rows = create_store(store, disks, allocation=allocation, copies=copies)
     if as_json:
         shown = [{"number": row.number, "id": row.id, "path": str(row.path)} for row in rows]
         print_json({"event": "created", "store": str(store), "disks": shown})

@@ -3,6 +3,7 @@
 from vodserver.scheduling.base import SCHEDULERS, DiskLoad, ReadRequest, Scheduler
 from vodserver.scheduling.expected_delay import ExpectedDelay
 from vodserver.scheduling.lazy import Lazy
+from vodserver.scheduling.matched import Matched
 from vodserver.scheduling.service import ServiceModel
 from vodserver.scheduling.shortest_queue import ShortestQueue
 
@@ -11,6 +12,7 @@ __all__ = [
     "DiskLoad",
     "ExpectedDelay",
     "Lazy",
+    "Matched",
     "ReadRequest",
     "Scheduler",
     "ServiceModel",

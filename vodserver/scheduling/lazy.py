@@ -85,9 +85,16 @@ class Lazy(Engine):
         self._due.pop(disk, None)
         if self._plain:
             return state.foreground.oldest()
-        best: Waiting | None = None
-        most, looked, left = -1.0, 0, []
-        backlogs: dict[int, float] = {}
+        offers, left = self._offers(disk, state)
+        if not offers:
+            self._due[disk] = min(_due(state, entry) for entry in left)
+            return None
+        return offers[0] if len(offers) == 1 else self._pick(disk, state, offers)
+
+    def _offers(self, disk: int, state: DiskState) -> tuple[list[Waiting], list[Waiting]]:
+        """Among what a disk chooses, oldest first; and what it leaves to others."""
+        offers: list[Waiting] = []
+        left: list[Waiting] = []
         # It ends soon: what is left stands among the first few of another disk.
         for entry in state.foreground.entries.values():
             if self._leaves(disk, state, entry):
@@ -97,16 +104,23 @@ class Lazy(Engine):
                 continue
             if len(entry.queues) == 1:
                 # Who can be served nowhere else is overtaken by none who came later.
-                return best or entry
-            need = self._now - entry.since + _NEED * self._elsewhere(disk, state, entry, backlogs)
-            if need > most:
-                best, most = entry, need
-            looked += 1
-            if looked == _CHOICE:
+                if not offers:
+                    offers.append(entry)
                 break
-        if best is None:
-            self._due[disk] = min(_due(state, entry) for entry in left)
-        return best
+            offers.append(entry)
+            if len(offers) == _CHOICE:
+                break
+        return offers, left
+
+    def _pick(self, disk: int, state: DiskState, offers: list[Waiting]) -> Waiting:
+        """The one of two or more that needs this disk most."""
+        backlogs: dict[int, float] = {}
+        return max(
+            offers,
+            key=lambda entry: (
+                self._now - entry.since + _NEED * self._elsewhere(disk, state, entry, backlogs)
+            ),
+        )
 
     def _elsewhere(
         self, disk: int, state: DiskState, entry: Waiting, backlogs: dict[int, float]

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from vodserver.allocation import ALLOCATIONS
+from vodserver.allocation import with_copies
 from vodserver.errors import AllocationError, DiskError, StoreError, StoreUsageError
 from vodserver.store.catalog import CATALOG_NAME, Catalog, DiskRow
 
@@ -98,23 +98,26 @@ class StoreLock:
         os.close(self._fd)
 
 
-def create_store(store: Path, disks: Sequence[Path], *, allocation: str = "rda") -> list[DiskRow]:
+def create_store(
+    store: Path, disks: Sequence[Path], *, allocation: str = "rda", copies: int | None = None
+) -> list[DiskRow]:
     """Make an empty store over the given directories, which are made where they do not exist.
 
     Args:
         store: directory of the catalog.
         disks: one directory per disk; their order is the disks' numbering.
         allocation: name of the policy that will place the titles.
+        copies: replicas of each extent; as many as the policy makes if None.
 
     Returns:
         The disks as the catalog has them.
 
     Raises:
-        AllocationError: no such policy, or too few disks for it.
+        AllocationError: no such policy, or not with so many copies, or too few disks for it.
         StoreUsageError: one disk twice, one that belongs to a store, or a store is there.
         DiskError: a directory cannot be made or written. Nothing stays behind.
     """
-    policy = ALLOCATIONS.create(allocation)
+    policy = with_copies(allocation, copies)
     if len(disks) < policy.min_disks:
         raise AllocationError(
             f"placement '{policy.name}' needs {policy.min_disks} disks and there are "

@@ -52,7 +52,9 @@ def test_popular_films_lie_together_in_the_worst_case():
     )
 
 
-@pytest.mark.parametrize(("allocation", "copies"), [("naive", 1), ("rda", 2), ("rda-3", 3)])
+@pytest.mark.parametrize(
+    ("allocation", "copies"), [("naive", 1), ("rda", 2), ("rda-3", 3), ("rda-8", 8)]
+)
 def test_extents_lie_on_as_many_disks_as_there_are_copies(allocation, copies):
     for stream in streams(4, allocation=allocation):
         assert len(stream.extents) == 4

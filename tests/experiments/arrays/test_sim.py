@@ -52,6 +52,7 @@ def test_with_two_copies_a_sick_disk_is_given_less():
     changes = {"allocation": "rda", "disks": (EVEN,) * 4}
     sick = (Fault(disk=0, share=1.0),)
     assert run(210, scheduler="lazy", faults=sick, **changes).incidents == 0
+    assert run(210, scheduler="matched", faults=sick, **changes).incidents == 0
 
 
 def test_what_was_read_lately_is_in_memory():
@@ -100,6 +101,7 @@ def test_a_bad_read_is_made_from_the_other_replica(kind):
 def test_a_stalled_disk_is_passed_over():
     stall = (Fault(disk=0, kind=FaultKind.STALL, begin_seconds=10.0, end_seconds=40.0),)
     assert run(60, faults=stall, allocation="raid1", scheduler="lazy").incidents == 0
+    assert run(60, faults=stall, allocation="raid1", scheduler="matched").incidents == 0
     assert run(60, faults=stall).starved_streams == 30
 
 
@@ -114,7 +116,9 @@ def test_admission_keeps_those_who_are_let_in_fed():
     assert guarded.streams + guarded.refused == 400
 
 
-@pytest.mark.parametrize("name", ["shortest-queue", "expected-delay", "lazy", "lazy-plain"])
+@pytest.mark.parametrize(
+    "name", ["shortest-queue", "expected-delay", "lazy", "lazy-plain", "matched"]
+)
 def test_schedulers_are_the_servers_own(name):
     assert type(create_scheduler(name, 4)).__module__.startswith("vodserver.scheduling.")
 

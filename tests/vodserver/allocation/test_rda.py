@@ -1,13 +1,15 @@
 """Each extent on two different disks at random."""
 
 import numpy as np
+import pytest
 
 from tests.conformance.check_allocation import check_allocation, check_follows_capacity
-from vodserver.allocation import Rda, replacement
+from vodserver.allocation import Rda, Rda3, replacement
 
 
-def test_conforms():
-    check_allocation(Rda())
+@pytest.mark.parametrize("make", [Rda, Rda3])
+def test_conforms(make):
+    check_allocation(make())
 
 
 def test_every_ordered_pair_of_disks_is_equally_likely():
@@ -48,6 +50,11 @@ def test_a_very_large_disk_gets_one_copy_of_everything():
     """And the others share the second copies as large as they are."""
     check_follows_capacity(Rda(), [100, 10, 20], [1.0, 1 / 3, 2 / 3])
     check_follows_capacity(Rda(), [100, 90, 0], [1.0, 1.0, 0.0])
+
+
+def test_three_copies_follow_capacity_too():
+    check_follows_capacity(Rda3(), [1, 2, 3, 4], [1 / 3, 2 / 3, 1.0, 1.0])
+    check_follows_capacity(Rda3(), [10, 10, 10, 10, 0], [0.75, 0.75, 0.75, 0.75, 0.0])
 
 
 def test_every_pair_of_unequal_disks_occurs():

@@ -46,6 +46,34 @@ def test_init_add_list(tmp_path, clock_film):
     assert described["info_hash"] in listed
 
 
+def test_init_with_three_copies_puts_every_extent_on_three_disks(tmp_path, clock_film):
+    store = ("--store", tmp_path / "s")
+    disks = [flag for n in range(4) for flag in ("--disk", tmp_path / f"d{n}")]
+
+    assert invoke("init", *store, *disks, "--copies", 3).exit_code == 0
+    assert invoke("add", *store, clock_film).exit_code == 0
+
+    files = [path for path in tmp_path.glob("d*/extents/**/*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) == 3 * clock_film.stat().st_size
+    assert invoke("fsck", *store, "--deep").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--copies", 3), "needs 3 disks and there are 2"),
+        (("--copies", 3, "--allocation", "raid1"), "'raid1' makes 2 of each extent, not 3"),
+        (("--copies", 4), "4 is not in the range 1<=x<=3"),
+    ],
+)
+def test_copies_that_cannot_be_made_are_refused(tmp_path, options, told):
+    disks = ("--disk", tmp_path / "a", "--disk", tmp_path / "b")
+    made = invoke("init", "--store", tmp_path / "s", *disks, *options)
+    assert made.exit_code != 0
+    assert told in (made.output + str(made.exception))
+    assert not (tmp_path / "s").exists()
+
+
 def test_init_and_add_as_json_are_one_line_each(tmp_path, clock_film):
     store = ("--store", tmp_path / "s")
 

@@ -1,6 +1,7 @@
 """Who is let in, against disks that live in virtual time: none starves, and few more would fit."""
 
 import heapq
+import itertools
 import math
 from collections import Counter
 
@@ -96,6 +97,17 @@ def test_a_dead_disk_takes_its_share_with_it_and_what_only_it_had():
     assert len(one) == pytest.approx(len(both) / 2, abs=1)
     refused = Admission().ask(stream(groups=[{0}, {1}]), situation, 0.0)
     assert refused.cause == "replicas"
+
+
+def test_with_three_copies_two_dead_disks_take_their_share_and_no_film():
+    triples = [set(range(8)) - set(five) for five in itertools.combinations(range(8), 5)]
+    all_there, _ = fill(Admission(), stream(groups=triples), Situation(facts(8)))
+    left = {number: disk for number, disk in facts(8).items() if number not in {2, 5}}
+
+    without, refusal = fill(Admission(), stream(groups=triples), Situation(left))
+
+    assert refusal.cause == "disks"
+    assert 0.7 * len(all_there) < len(without) <= 0.75 * len(all_there) + 1
 
 
 def test_upkeep_and_plain_requests_are_taken_off():

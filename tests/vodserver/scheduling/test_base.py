@@ -7,7 +7,7 @@ from vodserver.scheduling import SCHEDULERS
 
 
 def test_policies_are_known_by_their_names():
-    assert SCHEDULERS.names() == ("expected-delay", "lazy", "shortest-queue")
+    assert SCHEDULERS.names() == ("expected-delay", "lazy", "matched", "shortest-queue")
     assert all(SCHEDULERS.create(name, disks=(0, 1)).name == name for name in SCHEDULERS.names())
 
 

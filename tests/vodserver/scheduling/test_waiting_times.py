@@ -17,7 +17,7 @@ def tail(tmp_path_factory):
     policies = {policy.label: policy for policy in bench.POLICIES}
 
     def run(policy: str, array: str, load: float = 0.9) -> float:
-        _, p99 = bench.simulate(policies[policy], bench.ARRAYS[array], load, 4000, 7)
+        _, p99, _ = bench.simulate(policies[policy], bench.ARRAYS[array], load, 4000, 7)
         return p99
 
     return run
@@ -26,6 +26,17 @@ def tail(tmp_path_factory):
 @pytest.mark.slow
 def test_choosing_late_is_no_worse_among_equal_disks(tail):
     assert tail("lazy", "equal") <= tail("shortest-queue", "equal")
+
+
+@pytest.mark.slow
+def test_planning_for_all_who_wait_is_better_still(tail):
+    assert tail("matched", "equal") < 0.93 * tail("shortest-queue", "equal")
+    assert tail("matched", "one slow") < 0.75 * tail("shortest-queue", "one slow")
+
+
+@pytest.mark.slow
+def test_two_replicas_are_not_as_good_as_one_queue_for_all_disks(tail):
+    assert tail("one queue", "equal") < 0.95 * tail("matched", "equal")
 
 
 @pytest.mark.slow

@@ -242,7 +242,7 @@ class Repairs:
         extent = title.extents[job.number]
         try:
             if job.disk is None:
-                await self._add_one(title, extent)
+                await self._complete(title, extent)
                 return None
             wait = await mend(
                 self._workshop, title, extent, job.disk, rng=self._rng, grace=self._grace
@@ -263,9 +263,14 @@ class Repairs:
             _log.warning("cannot repair extent %d of '%s' yet: %s", job.number, job.title_id, error)
         return min(_FIRST_RETRY_SECONDS * 2.0 ** (min(tries, 20) - 1), _LAST_RETRY_SECONDS)
 
-    async def _add_one(self, title: Title, extent: Extent) -> None:
+    async def _complete(self, title: Title, extent: Extent) -> None:
+        """Add replicas until there are as many as the placement makes."""
         workshop = self._workshop
-        if len(extent.disks) < workshop.policy.copies:
+        while len(extent.disks) < workshop.policy.copies:
             await workshop.count()
             target = choose_target(workshop, extent, self._rng, preferred=self._preferred())
             await _write(workshop, title, extent, None, target)
+            now = workshop.store.title(title.id)
+            if now is None or now.folder != title.folder:
+                return  # it was removed meanwhile
+            title, extent = now, now.extents[extent.number]
