@@ -165,7 +165,8 @@ class SwarmSession:
             async with asyncio.timeout(_LISTEN_SECONDS):
                 await asyncio.shield(self._listen_result)
         except TimeoutError as error:
-            raise SwarmError(f"cannot listen for peers on {where}") from error
+            reason = f"nothing came of it in {_LISTEN_SECONDS:.0f} s; is the machine overloaded?"
+            raise SwarmError(f"cannot listen for peers on {where}: {reason}") from error
 
     def limit(self, *, upload_rate: float | None, download_rate: float | None) -> None:
         """Change the rates, in bytes per second: None is no limit; nothing at all is sent at 0."""

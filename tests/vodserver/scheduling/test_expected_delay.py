@@ -3,9 +3,8 @@
 import pytest
 
 from tests.conformance.check_scheduler import check_scheduler
+from tests.vodserver.scheduling.taught import SIZE, teach
 from vodserver.scheduling import SCHEDULERS, ExpectedDelay, ReadRequest
-
-SIZE = 1_000_000
 
 
 @pytest.mark.slow
@@ -13,20 +12,9 @@ def test_conforms():
     check_scheduler(lambda disks: SCHEDULERS.create("expected-delay", disks=disks))
 
 
-def taught(seconds: dict[int, float]) -> ExpectedDelay:
-    """A scheduler that has seen each disk take so long for a read of SIZE, 30 times."""
-    scheduler = ExpectedDelay(disks=seconds)
-    for disk, duration in seconds.items():
-        for number in range(30):
-            scheduler.submit(ReadRequest(number, (disk,), SIZE), 0.0)
-            scheduler.next(disk, 0.0)
-            scheduler.finish(disk, duration)
-    return scheduler
-
-
 def test_a_disk_gets_work_as_it_is_fast():
     """Disk 1 takes three times as long: of 12 requests that both hold, it gets three."""
-    scheduler = taught({0: 0.1, 1: 0.3})
+    scheduler = teach(ExpectedDelay, {0: 0.1, 1: 0.3})
     for number in range(12):
         scheduler.submit(ReadRequest(100 + number, (0, 1), SIZE), 10.0)
 
@@ -35,7 +23,7 @@ def test_a_disk_gets_work_as_it_is_fast():
 
 def test_the_rest_of_the_read_under_way_counts():
     """Both disks read: the one that began earlier is free earlier."""
-    scheduler = taught({0: 0.1, 1: 0.1})
+    scheduler = teach(ExpectedDelay, {0: 0.1, 1: 0.1})
     for disk, began in ((1, 9.9), (0, 9.95)):
         scheduler.submit(ReadRequest(100 + disk, (disk,), SIZE), began)
         assert scheduler.next(disk, began) is not None
@@ -47,7 +35,7 @@ def test_the_rest_of_the_read_under_way_counts():
 
 def test_a_disk_that_hangs_gets_nothing_new():
     """It should have answered two seconds ago: three requests before the other are no reason."""
-    scheduler = taught({0: 0.1, 1: 0.1})
+    scheduler = teach(ExpectedDelay, {0: 0.1, 1: 0.1})
     scheduler.submit(ReadRequest(100, (0,), SIZE), 10.0)
     assert scheduler.next(0, 10.0) is not None
     for number in range(4):
@@ -79,7 +67,7 @@ def test_equal_disks_keep_the_order_of_the_replicas():
 
 def test_expected_delay_is_what_a_new_request_will_take():
     """Ten requests of 0.1 s wait: the eleventh is done after 1.1 s."""
-    scheduler = taught({0: 0.1})
+    scheduler = teach(ExpectedDelay, {0: 0.1})
     for number in range(10):
         scheduler.submit(ReadRequest(100 + number, (0,), SIZE), 10.0)
 

@@ -3,9 +3,8 @@
 import pytest
 
 from tests.conformance.check_scheduler import check_scheduler
+from tests.vodserver.scheduling.taught import SIZE, teach
 from vodserver.scheduling import SCHEDULERS, Lazy, ReadRequest
-
-SIZE = 1_000_000
 
 
 @pytest.mark.slow
@@ -18,17 +17,6 @@ def test_the_plain_variant_conforms_and_takes_the_oldest():
     check_scheduler(
         lambda disks: SCHEDULERS.create("lazy", disks=disks, plain=True), oldest_first=True
     )
-
-
-def taught(seconds: dict[int, float], **options) -> Lazy:
-    """A scheduler that has seen each disk take so long for a read of SIZE, 30 times."""
-    scheduler = Lazy(disks=seconds, **options)
-    for disk, duration in seconds.items():
-        for number in range(30):
-            scheduler.submit(ReadRequest(number, (disk,), SIZE), 0.0)
-            scheduler.next(disk, 0.0)
-            scheduler.finish(disk, duration)
-    return scheduler
 
 
 def test_whichever_disk_is_free_takes_the_oldest_that_it_holds():
@@ -44,7 +32,7 @@ def test_whichever_disk_is_free_takes_the_oldest_that_it_holds():
 
 
 def test_of_two_that_wait_as_long_the_one_whose_other_disk_is_busier_is_taken():
-    scheduler = taught({0: 0.1, 1: 0.1, 2: 0.1})
+    scheduler = teach(Lazy, {0: 0.1, 1: 0.1, 2: 0.1})
     for number in range(100, 104):  # disk 1 has three to do when it is done with the first
         scheduler.submit(ReadRequest(number, (1,), SIZE), 10.0)
     assert scheduler.next(1, 10.0).id == 100
@@ -57,7 +45,7 @@ def test_of_two_that_wait_as_long_the_one_whose_other_disk_is_busier_is_taken():
 
 def test_waiting_long_counts_for_more_than_a_busy_disk():
     """Four reads of 0.1 s are the most that a busy disk counts for."""
-    scheduler = taught({0: 0.1, 1: 0.1, 2: 0.1})
+    scheduler = teach(Lazy, {0: 0.1, 1: 0.1, 2: 0.1})
     for number in range(200, 240):
         scheduler.submit(ReadRequest(number, (1,), SIZE), 10.0)
     scheduler.submit(ReadRequest(110, (0, 2), SIZE), 10.0)
@@ -67,7 +55,7 @@ def test_waiting_long_counts_for_more_than_a_busy_disk():
 
 
 def test_what_only_this_disk_can_serve_is_not_overtaken_by_a_younger_one():
-    scheduler = taught({0: 0.1, 1: 0.1})
+    scheduler = teach(Lazy, {0: 0.1, 1: 0.1})
     for number in range(100, 104):
         scheduler.submit(ReadRequest(number, (1,), SIZE), 10.0)
     scheduler.submit(ReadRequest(110, (0,), SIZE), 10.0)
@@ -88,7 +76,7 @@ def test_no_request_waits_behind_a_hanging_disk():
 
 def test_a_slow_disk_leaves_a_request_to_one_that_is_done_much_sooner():
     """Disk 0 would take a second; disk 1 has 0.05 s to go and then takes 0.1 s."""
-    scheduler = taught({0: 1.0, 1: 0.1})
+    scheduler = teach(Lazy, {0: 1.0, 1: 0.1})
     scheduler.submit(ReadRequest(100, (1,), SIZE), 10.0)
     assert scheduler.next(1, 10.0).id == 100
     scheduler.submit(ReadRequest(101, (0, 1), SIZE), 10.05)
@@ -117,7 +105,7 @@ def test_a_disk_that_was_never_tried_is_tried():
 
 
 def test_a_disk_that_was_slow_is_tried_again_after_a_while():
-    scheduler = taught({0: 1.0, 1: 0.01})
+    scheduler = teach(Lazy, {0: 1.0, 1: 0.01})
     for number, now, takes in ((100, 10.0, False), (101, 28.0, False), (102, 32.0, True)):
         read_once(scheduler, 1000 + number, 1, now - 1.0, 0.01)  # the fast one goes on
         scheduler.submit(ReadRequest(number, (0, 1), SIZE), now)
@@ -126,7 +114,7 @@ def test_a_disk_that_was_slow_is_tried_again_after_a_while():
 
 
 def test_the_plain_variant_takes_it():
-    scheduler = taught({0: 1.0, 1: 0.1}, plain=True)
+    scheduler = teach(Lazy, {0: 1.0, 1: 0.1}, plain=True)
     scheduler.submit(ReadRequest(100, (1,), SIZE), 10.0)
     assert scheduler.next(1, 10.0).id == 100
     scheduler.submit(ReadRequest(101, (0, 1), SIZE), 10.05)
@@ -137,7 +125,7 @@ def test_the_plain_variant_takes_it():
 
 def test_it_leaves_no_more_than_the_fast_disk_can_do_sooner():
     """The fast disk does seven in the time of one here: the eighth and so on are taken."""
-    scheduler = taught({0: 1.0, 1: 0.3})
+    scheduler = teach(Lazy, {0: 1.0, 1: 0.3})
     for number in range(100, 108):
         scheduler.submit(ReadRequest(number, (0, 1), SIZE), 10.0)
 
@@ -146,7 +134,7 @@ def test_it_leaves_no_more_than_the_fast_disk_can_do_sooner():
 
 def test_a_request_is_left_no_longer_than_it_would_have_taken_here():
     """The fast disk hangs: the slow one takes the request after its own second, at wake's time."""
-    scheduler = taught({0: 1.0, 1: 0.1})
+    scheduler = teach(Lazy, {0: 1.0, 1: 0.1})
     scheduler.submit(ReadRequest(100, (1,), SIZE), 10.0)
     scheduler.next(1, 10.0)
     scheduler.submit(ReadRequest(101, (0, 1), SIZE), 10.0)
@@ -160,7 +148,7 @@ def test_a_request_is_left_no_longer_than_it_would_have_taken_here():
 
 def test_an_overdue_disk_is_waited_for_no_more():
     """It should have been done 0.9 s ago, so it is not expected to be done soon."""
-    scheduler = taught({0: 1.0, 1: 0.1})
+    scheduler = teach(Lazy, {0: 1.0, 1: 0.1})
     scheduler.submit(ReadRequest(100, (1,), SIZE), 9.0)
     scheduler.next(1, 9.0)
     scheduler.submit(ReadRequest(101, (0, 1), SIZE), 10.0)
@@ -169,7 +157,7 @@ def test_an_overdue_disk_is_waited_for_no_more():
 
 
 def test_what_only_a_slow_disk_holds_is_taken_at_once():
-    scheduler = taught({0: 1.0, 1: 0.1})
+    scheduler = teach(Lazy, {0: 1.0, 1: 0.1})
     scheduler.submit(ReadRequest(100, (0, 1), SIZE), 10.0)
     scheduler.submit(ReadRequest(101, (0,), SIZE), 10.0)
 
@@ -189,7 +177,7 @@ def test_a_returned_disk_serves_what_waits_already():
 
 def test_the_expected_delay_counts_what_other_disks_will_take():
     """Ten requests of 0.1 s wait for two equal disks: five are served here before a new one."""
-    scheduler = taught({0: 0.1, 1: 0.1})
+    scheduler = teach(Lazy, {0: 0.1, 1: 0.1})
     for number in range(10):
         scheduler.submit(ReadRequest(100 + number, (0, 1), SIZE), 10.0)
 

@@ -3,25 +3,13 @@
 import pytest
 
 from tests.conformance.check_scheduler import check_scheduler
+from tests.vodserver.scheduling.taught import SIZE, teach
 from vodserver.scheduling import SCHEDULERS, Lazy, Matched, ReadRequest
-
-SIZE = 1_000_000
 
 
 @pytest.mark.slow
 def test_conforms():
     check_scheduler(lambda disks: SCHEDULERS.create("matched", disks=disks))
-
-
-def taught(seconds: dict[int, float], make: type[Lazy] = Matched) -> Lazy:
-    """A scheduler that has seen each disk take so long for a read of SIZE, 30 times."""
-    scheduler = make(disks=seconds)
-    for disk, duration in seconds.items():
-        for number in range(30):
-            scheduler.submit(ReadRequest(number, (disk,), SIZE), 0.0)
-            scheduler.next(disk, 0.0)
-            scheduler.finish(disk, duration)
-    return scheduler
 
 
 def busy(scheduler: Lazy, disk: int, reads: int = 1) -> None:
@@ -37,7 +25,7 @@ def ask(scheduler: Lazy, *requests: tuple[int, tuple[int, ...]], at: float = 10.
 
 
 def test_of_two_that_wait_as_long_the_one_whose_other_disk_is_busier_is_taken():
-    scheduler = taught({0: 0.1, 1: 0.1, 2: 0.1})
+    scheduler = teach(Matched, {0: 0.1, 1: 0.1, 2: 0.1})
     busy(scheduler, 1, reads=3)
     busy(scheduler, 2)
     ask(scheduler, (110, (0, 2)), (111, (0, 1)))
@@ -49,7 +37,7 @@ def test_of_two_that_wait_as_long_the_one_whose_other_disk_is_busier_is_taken():
 def test_it_sees_past_the_other_disk(make, taken):
     """More waits for disk 1 than for disk 2; but the fast disk 3 will have taken that, while what
     waits for disk 2 can go nowhere else."""
-    scheduler = taught({0: 0.1, 1: 0.1, 2: 0.1, 3: 0.04, 4: 0.1}, make)
+    scheduler = teach(make, {0: 0.1, 1: 0.1, 2: 0.1, 3: 0.04, 4: 0.1})
     busy(scheduler, 1)
     busy(scheduler, 2)
     busy(scheduler, 4, reads=3)
@@ -59,7 +47,7 @@ def test_it_sees_past_the_other_disk(make, taken):
 
 
 def test_nobody_is_overtaken_by_what_came_four_reads_later():
-    scheduler = taught({0: 0.1, 1: 0.1, 2: 0.1})
+    scheduler = teach(Matched, {0: 0.1, 1: 0.1, 2: 0.1})
     busy(scheduler, 1, reads=9)
     busy(scheduler, 2)
     ask(scheduler, (110, (0, 2)))
@@ -69,7 +57,7 @@ def test_nobody_is_overtaken_by_what_came_four_reads_later():
 
 
 def test_those_of_the_same_disks_are_served_in_turn():
-    scheduler = taught({0: 0.1, 1: 0.1})
+    scheduler = teach(Matched, {0: 0.1, 1: 0.1})
     busy(scheduler, 1, reads=3)
     ask(scheduler, (110, (0, 1)), (111, (1, 0)), (112, (0, 1)))
 
@@ -77,7 +65,7 @@ def test_those_of_the_same_disks_are_served_in_turn():
 
 
 def test_what_only_this_disk_can_serve_is_not_overtaken_by_a_younger_one():
-    scheduler = taught({0: 0.1, 1: 0.1})
+    scheduler = teach(Matched, {0: 0.1, 1: 0.1})
     busy(scheduler, 1, reads=4)
     ask(scheduler, (110, (0,)), (111, (0, 1)))
 
@@ -85,7 +73,7 @@ def test_what_only_this_disk_can_serve_is_not_overtaken_by_a_younger_one():
 
 
 def test_a_request_is_left_to_a_faster_disk_for_as_long_as_under_lazy():
-    scheduler = taught({0: 1.0, 1: 0.1})
+    scheduler = teach(Matched, {0: 1.0, 1: 0.1})
     busy(scheduler, 1)
     ask(scheduler, (101, (0, 1)))
 
@@ -97,7 +85,7 @@ def test_a_request_is_left_to_a_faster_disk_for_as_long_as_under_lazy():
 
 def test_a_disk_that_nothing_was_planned_for_takes_what_it_may():
     """The slow disk's two are planned for fast ones, but each for longer than it may be left."""
-    scheduler = taught({0: 0.3, 1: 0.1, 2: 0.1})
+    scheduler = teach(Matched, {0: 0.3, 1: 0.1, 2: 0.1})
     busy(scheduler, 1, reads=3)
     busy(scheduler, 2, reads=3)
     ask(scheduler, (110, (0, 1)), (111, (0, 2)))
