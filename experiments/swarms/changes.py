@@ -18,7 +18,7 @@ def with_changes(scenario: Scenario, changes: Sequence[str]) -> Scenario:
 
     A value is written as in TOML; a text needs no quotes. "none" takes a field's value away, and
     it has its default then. A field of `links` is set in every class. Another policy begins with
-    its own parameters.
+    its own parameters; the one that is there keeps those it has.
 
     Raises:
         ScenarioError: no such field, or not a value of it; the message names it.
@@ -29,7 +29,7 @@ def with_changes(scenario: Scenario, changes: Sequence[str]) -> Scenario:
         if not equals:
             raise ScenarioError(f"'{change}' changes nothing: write FIELD=VALUE")
         field = field.strip()
-        if field in _POLICIES:
+        if field in _POLICIES and text.strip().strip("\"'") != plain.get(field):
             plain.pop(f"{field}_options", None)
         *tables, name = field.split(".")
         for table in _inside([plain], tables):

@@ -43,6 +43,12 @@ def test_another_policy_has_its_own_parameters():
     assert with_changes(quick, changes).neighbours_options == {"k": 3}
 
 
+def test_the_policy_that_is_there_keeps_its_parameters():
+    quick = SCALES["quick"]
+    for text in ("picker=hybrid", 'picker = "hybrid"'):
+        assert with_changes(quick, [text]) == quick
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
