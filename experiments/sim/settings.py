@@ -24,10 +24,10 @@ class SimSettings:
     rest_seconds: float = 10.0
     """The same for one who is sent something: the policies do not leave who sends. Each event leads
     to a choice, too. The real viewer chooses once a second in any case."""
-    stale_seconds: float = 0.5
-    """A position that is told, or chosen by, is that of the last look at the playhead, so long ago
-    at the most: as in the real viewer, which looks that often."""
-    stale_complete_seconds: float = 2.0
+    stale_seconds: float = 0.0
+    """A position that is told, or chosen by, is that of a look at the playhead so long ago at the
+    most. The real viewer tells where it is at that moment."""
+    stale_complete_seconds: float = 0.0
     """The same for a viewer that has everything."""
     announce_seconds: float = 30.0
     """The tracker's interval."""

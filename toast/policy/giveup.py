@@ -7,7 +7,7 @@ it counts.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,9 @@ class GiveUpSettings:
     regain_factor: float = 1.5
     """A piece that was given up is asked of peers again with this much more slack than it would
     take not to give it up."""
+    settled_seconds: float = 1.5
+    """A piece that has been given up for so long, and of which nothing is under way, is taken to
+    stay so: the server may be asked for it."""
 
 
 class GiveUp:
@@ -41,6 +44,7 @@ class GiveUp:
         self.settings = settings
         self.given_up: set[int] = set()
         self._since: dict[int, float] = {}
+        self._left_since: dict[int, float] = {}
 
     def update(
         self,
@@ -81,10 +85,35 @@ class GiveUp:
         latest = now - self.settings.doubt_seconds
         return frozenset(piece for piece, since in self._since.items() if since <= latest)
 
+    def settled(self, now: float, in_flight: NDArray[np.bool_]) -> frozenset[int]:
+        """What the server will have to supply in any case: to wait for its due time saves nothing.
+
+        The sooner it is here, the sooner those who watch behind us can have it of us. Left until
+        it is due, it comes to each of them too late to be begun in its turn, and a whole chain of
+        viewers takes the same piece from the server.
+
+        Args:
+            now: the time, seconds.
+            in_flight: bool[P], begun with peers: they bring a part of it.
+        """
+        before = self._left_since
+        left = {piece: before.get(piece, now) for piece in self.given_up if not in_flight[piece]}
+        self._left_since = left
+        if not left:
+            return frozenset()
+        latest = now - self.settings.settled_seconds
+        return frozenset(piece for piece, since in left.items() if since <= latest)
+
+    def next_settled_in(self, now: float) -> float:
+        """Seconds until something more has been given up for long; +inf if there is nothing."""
+        return _least_left(self._left_since, now, self.settings.settled_seconds)
+
     def next_belief_in(self, now: float) -> float:
         """Seconds until a doubt has lasted; +inf if there is none that has not."""
-        if not self._since:
-            return math.inf
-        doubt = self.settings.doubt_seconds
-        until = (since + doubt - now for since in self._since.values())
-        return min((seconds for seconds in until if seconds > 0), default=math.inf)
+        return _least_left(self._since, now, self.settings.doubt_seconds)
+
+
+def _least_left(since: Mapping[int, float], now: float, seconds: float) -> float:
+    """Until the first of these has lasted so long; +inf if each has, or there is none."""
+    left = (begun + seconds - now for begun in since.values())
+    return min((value for value in left if value > 0), default=math.inf)

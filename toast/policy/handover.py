@@ -125,6 +125,8 @@ class Terms:
         ahead_seconds: slack below which a piece that no neighbour can bring in time is fetched.
         most_ahead_seconds: slack above which nothing is.
         hopeless: pieces that some neighbour has but none can bring in time.
+        settled_seconds: slack below which a piece that is settled is fetched.
+        settled: pieces that will not be asked of peers any more.
         first_blocks: of a piece, the blocks that the picture waits for; None if that is not known.
         bytes_left: most that may be asked for now.
     """
@@ -133,8 +135,27 @@ class Terms:
     ahead_seconds: float = 8.0
     most_ahead_seconds: float = 15.0
     hopeless: AbstractSet[int] = frozenset()
+    settled_seconds: float = 8.0
+    settled: AbstractSet[int] = frozenset()
     first_blocks: Blocks | None = None
     bytes_left: float = math.inf
+
+    @property
+    def longest_early(self) -> float:
+        """Slack above which nothing is fetched before the last moment."""
+        if not self.settled:
+            return self.ahead_seconds
+        return max(self.ahead_seconds, self.settled_seconds)
+
+    def early(self, piece: int, *, alone: bool) -> float:
+        """Slack below which a piece is fetched before the last moment; -inf if it is not.
+
+        Args:
+            piece: which one.
+            alone: whether no neighbour has it.
+        """
+        early = self.ahead_seconds if alone or piece in self.hopeless else -math.inf
+        return max(early, self.settled_seconds) if piece in self.settled else early
 
 
 def make_order(
@@ -191,15 +212,15 @@ def due_orders(  # noqa: PLR0917 - the contract of the rooms: callers may pass t
         return orders
     fixed, rate, before = _way(view, size_of, estimate, settings)
     whole, parallel = geometry.piece_bytes, settings.parallel
-    waiting, beyond_hope = terms.waiting is not None, terms.hopeless
+    waiting, longest_early = terms.waiting is not None, terms.longest_early
     longest = fixed + (before + whole) / rate
     for piece, slack, alone in view.open_by_slack(terms.most_ahead_seconds):
         waited_for = waiting and slack <= 0
         room = settings.parallel_waiting if waited_for else parallel
-        if under_way >= room or (slack > longest and slack > terms.ahead_seconds):
+        if under_way >= room or (slack > longest and slack > longest_early):
             break
-        hopeless = alone or piece in beyond_hope
-        if slack > longest and not hopeless and left >= whole:
+        early = terms.early(piece, alone=alone)
+        if slack > longest and slack > early and left >= whole:
             continue  # however much is missing of it
         size = size_of(piece)
         if not size:
@@ -207,7 +228,7 @@ def due_orders(  # noqa: PLR0917 - the contract of the rooms: callers may pass t
         if size > left:
             break
         needed = fixed + (before + size) / rate
-        reason = _reason(terms, slack, needed, waited_for=waited_for, hopeless=hopeless)
+        reason = _reason(terms, slack, needed, waited_for=waited_for, early=early)
         if reason is not None:
             first = terms.first_blocks(piece) if waited_for and terms.first_blocks else None
             orders.append(make_order(piece, missing_blocks(piece), reason, slack, first))
@@ -219,12 +240,12 @@ def due_orders(  # noqa: PLR0917 - the contract of the rooms: callers may pass t
 
 
 def _reason(
-    terms: Terms, slack: float, needed: float, *, waited_for: bool, hopeless: bool
+    terms: Terms, slack: float, needed: float, *, waited_for: bool, early: float
 ) -> Reason | None:
     """Why a piece is ordered now, if it is."""
     if waited_for:
         return terms.waiting
-    if hopeless and slack <= max(needed, terms.ahead_seconds):
+    if early > -math.inf and slack <= max(needed, early):
         return Reason.NO_SOURCE
     return Reason.URGENT if slack <= needed else None
 
@@ -250,23 +271,21 @@ def next_order_in(  # noqa: PLR0917 - as `due_orders`
     size_of = missing_size or geometry.piece_size
     fixed, rate, before = _way(view, size_of, estimate, settings)
     whole = fixed + (before + geometry.piece_bytes) / rate
-    longest = min(max(terms.ahead_seconds, whole), terms.most_ahead_seconds)
-    soonest, beyond_hope = math.inf, terms.hopeless
+    longest = min(max(terms.longest_early, whole), terms.most_ahead_seconds)
+    soonest = math.inf
     is_plenty = terms.bytes_left >= geometry.piece_bytes
     for piece, slack, alone in view.open_by_slack():
         if slack - longest > soonest:
             break
-        hopeless = alone or piece in beyond_hope
-        if is_plenty and not hopeless and slack - whole >= soonest:
+        early = terms.early(piece, alone=alone)
+        if is_plenty and early == -math.inf and slack - whole >= soonest:
             continue  # it comes after another one, however much is missing of it
         size = size_of(piece)
         if not size:
             continue
         if size > terms.bytes_left:
             break
-        needed = fixed + (before + size) / rate
-        if hopeless:
-            needed = max(needed, terms.ahead_seconds)
+        needed = max(fixed + (before + size) / rate, early)
         soonest = min(soonest, slack - min(needed, terms.most_ahead_seconds))
     return max(soonest, 0.0 if missing_size else 0.02)
 

@@ -94,6 +94,10 @@ class Playhead:
         """Film time in seconds, as of the last call that told the time."""
         return self._position
 
+    def position_at(self, now: float) -> float:
+        """Film time in seconds that is reached by then, if nothing else happens."""
+        return self._reach(now)[0]
+
     @property
     def rate(self) -> float:
         """Film seconds per second while playing."""

@@ -262,6 +262,7 @@ class ViewingPolicy:
             terms.hopeless = believed
         late, wait = self._late(facts, view, terms, prospects, counts.missing)
         self._give_up.update(view.slack, view.missing, late, view.horizon)
+        terms.settled = self._give_up.settled(facts.now, view.in_flight)
         starving = self._is_starving(facts, view)
         self._lead.observe(facts.now, starving=starving, horizon=view.horizon)
         asked = view.closing(self._give_up.given_up)
@@ -274,6 +275,7 @@ class ViewingPolicy:
             facts, view, terms, missing_blocks, counts.missing
         )
         wait = min(wait, next_order, self._give_up.next_belief_in(facts.now))
+        wait = min(wait, self._give_up.next_settled_in(facts.now))
         if allowance.wait_seconds > 0:
             wait = min(wait, allowance.wait_seconds)
         return Decision(asked, self._plan, coming, window, orders, wait, next_order, refused, eject)
@@ -371,6 +373,7 @@ class ViewingPolicy:
         return Terms(
             waiting=facts.waiting,
             ahead_seconds=allowance.ease * min(ahead, most, facts.lead_seconds),
+            settled_seconds=allowance.ease * min(settings.ahead_seconds, most),
             most_ahead_seconds=most,
             first_blocks=first_blocks,
             bytes_left=allowance.bytes_left,

@@ -432,7 +432,7 @@ class Viewer:
     @property
     def own_position(self) -> float:
         """Film time of the playhead, in seconds."""
-        return 0.0 if self.playhead is None else self.playhead.position
+        return 0.0 if self.playhead is None else self.playhead.position_at(self._clock())
 
     @property
     def is_announcing_playhead(self) -> bool:

@@ -25,7 +25,7 @@ def updated(giving, slack, late, *, missing="****", horizon=2.0):
 
 @pytest.fixture
 def giving():
-    return GiveUp(GiveUpSettings(doubt_seconds=1.0, regain_factor=1.5))
+    return GiveUp(GiveUpSettings(doubt_seconds=1.0, regain_factor=1.5, settled_seconds=1.5))
 
 
 def test_what_is_late_is_given_up_and_stays_so(giving):
@@ -77,3 +77,32 @@ def test_without_doubts_no_belief_is_to_come(giving):
     giving.believed(0.0, marked("    "))
 
     assert giving.next_belief_in(0.0) == math.inf
+
+
+def test_what_was_given_up_for_long_and_is_not_begun_is_settled(giving):
+    updated(giving, [1, 1, 3, 1], "** *")
+
+    assert picture(giving.settled(10.0, mask("*   "))) == "    "
+    assert giving.next_settled_in(10.0) == 1.5
+    assert picture(giving.settled(11.0, mask("*   "))) == "    "
+    assert giving.next_settled_in(11.0) == 0.5
+    assert picture(giving.settled(11.5, mask("*   "))) == " * *"
+    assert giving.next_settled_in(11.5) == math.inf
+
+
+def test_what_was_begun_meanwhile_has_to_be_given_up_for_as_long_again(giving):
+    updated(giving, [1, 1, 1, 1], "*   ")
+    giving.settled(10.0, mask("    "))
+    giving.settled(11.0, mask("*   "))
+
+    assert picture(giving.settled(11.5, mask("    "))) == "    "
+    assert picture(giving.settled(13.0, mask("    "))) == "*   "
+
+
+def test_what_is_asked_of_peers_again_is_not_settled(giving):
+    updated(giving, [1, 1, 1, 1], "*   ")
+    giving.settled(10.0, mask("    "))
+    updated(giving, [9, 9, 9, 9], "    ")
+
+    assert picture(giving.settled(20.0, mask("    "))) == "    "
+    assert giving.next_settled_in(20.0) == math.inf

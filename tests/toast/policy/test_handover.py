@@ -160,6 +160,15 @@ class TestDueOrders:
     def test_a_piece_all_of_whose_blocks_are_here_is_being_checked(self):
         assert [o.piece for o in orders(make_view("000"), {0: "****"})] == [1, 2]
 
+    def test_what_is_not_asked_of_peers_any_more_does_not_wait_until_it_is_due(self):
+        view = make_view("1" * 9, "*", seconds_per_piece=1.5)
+        terms = {"ahead_seconds": 0.0, "settled": {2, 8}}
+
+        assert [(o.piece, o.reason) for o in orders(view, **terms)] == [(2, Reason.NO_SOURCE)]
+        assert orders(view, **terms, settled_seconds=2.9) == []
+        assert wait(view, **terms, settled_seconds=2.9) == pytest.approx(3.0 - 2.9)
+        assert orders(view, **terms, most_ahead_seconds=2.9) == []
+
     def test_what_lies_behind_the_playhead_is_left(self):
         assert [o.piece for o in orders(make_view("0" * 4, playhead=2))] == [2, 3]
 

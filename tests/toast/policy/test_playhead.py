@@ -32,6 +32,15 @@ def have(picture, pieces=10):
     return np.array([c == "*" for c in picture.ljust(pieces)])
 
 
+def test_where_it_will_be_is_known_between_two_looks():
+    head = playhead()
+    assert head.position_at(105.0) == 0.0
+    head.tick(100.0, have("***"))
+    assert head.position_at(101.25) == pytest.approx(1.25)
+    assert head.position_at(109.0) == 3.0  # what is missing is not passed
+    assert head.position == 0.0
+
+
 class TestStart:
     def test_it_waits_for_what_the_first_picture_needs(self):
         end = 10 * KIB16

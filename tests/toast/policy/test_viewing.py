@@ -94,6 +94,15 @@ def test_what_nobody_has_is_fetched_ahead_by_who_watches_foremost():
     assert ordered(decision) == [(piece, Reason.NO_SOURCE) for piece in range(4)]
 
 
+def test_what_was_given_up_is_fetched_though_it_is_not_due_for_long():
+    """Whoever comes behind can then have it of us. What is under way still has its chance."""
+    begun, decider, found = np.arange(PIECES) == 1, policy(), []
+    for now in (0.0, 1.0, 2.0, 2.5):
+        known = facts(now=now, slack=np.arange(PIECES) + 3.6 - now, in_flight=begun)
+        found.append(ordered(decider.decide(known, all_blocks)))
+    assert found == [[], [], [], [(0, Reason.NO_SOURCE)]]
+
+
 @pytest.mark.parametrize(("lead", "count"), [(0.0, 0), (5.5, 1), (6.5, 2)])
 def test_who_follows_lets_the_one_ahead_fetch_it_first(lead, count):
     nobody = np.zeros(PIECES, dtype=np.int32)
