@@ -89,11 +89,16 @@ class _Meter:
     def observe(self, now: float, received: int, *, busy: bool) -> tuple[float, float]:
         """The rate in bytes/second, NaN while there is none, and the seconds of silence."""
         elapsed, came = now - self._at, received - self._received
+        keep = math.exp(-elapsed / _MEMORY_SECONDS)
         # The first answer takes a round trip: only what comes after it tells of the rate.
         if self._busy and self._received > 0:
-            keep = math.exp(-elapsed / _MEMORY_SECONDS)
             self._bytes = self._bytes * keep + came
             self._seconds = self._seconds * keep + elapsed
+        elif not self._busy:
+            # An idle link says nothing of its speed: what was slow is not asked, and would be
+            # thought slow for ever.
+            self._bytes *= keep
+            self._seconds *= keep
         if came > 0 or not self._busy:
             self._heard_at = now
         self._at, self._received, self._busy = now, received, busy

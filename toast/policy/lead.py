@@ -6,10 +6,11 @@ server, comes to us with no more slack than its lead. If our horizon is longer, 
 asked for: its uplink idles, and we go to the server in our turn. At half the film's rate a chain of
 viewers two seconds apart gave an offload of 2 %, six seconds apart of 45 %.
 
-So: the closest, until it is seen that it starves us; then somebody ahead by more than the horizon.
-The lead goes in doublings, since each uplink should feed one viewer: those who want the same lead
-choose different neighbours, while slightly different leads make two meet at one and none at the
-next.
+So: the closest, however close, until it is seen that it starves us; then somebody ahead by more
+than the horizon. Where viewers come at random, two who look for the same least lead would often
+find the same one and share its uplink, while that of the closer one idles. The lead goes in
+doublings, since each uplink should feed one viewer: those who want the same lead choose different
+neighbours, while slightly different leads make two meet at one and none at the next.
 """
 
 import math
@@ -38,18 +39,19 @@ class Lead:
     """Learns from what there is to ask for.
 
     Args:
-        near_seconds: the lead to begin with.
+        near_seconds: the least lead that is looked for once the closest one has starved us.
         piece_seconds: playing time of a piece.
         settings: see `LeadSettings`.
 
     Attributes:
-        seconds: how far ahead of us somebody should watch.
+        seconds: how far ahead of us somebody should watch; 0 to begin with.
     """
 
     def __init__(
         self, near_seconds: float, piece_seconds: float, settings: LeadSettings | None = None
     ) -> None:
-        self.seconds = near_seconds
+        self.seconds = 0.0
+        self._near_seconds = near_seconds
         self.settings = settings or LeadSettings()
         self._piece_seconds = piece_seconds
         self._seen = 0.0
@@ -86,7 +88,7 @@ class Lead:
 
     def _widen(self, least: float) -> None:
         """Want somebody further ahead."""
-        wider = 2 * self.seconds
+        wider = max(self._near_seconds, 2 * self.seconds)
         while wider < least:
             wider *= 2
         if wider <= self.settings.most_seconds:

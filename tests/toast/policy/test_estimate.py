@@ -174,13 +174,21 @@ class TestMemory:
 
         assert self.sent(memory, 1000.0, start=3.1, end=4.0).rates[0] == pytest.approx(1000.0, 0.1)
 
-    def test_an_idle_link_keeps_its_rate(self):
+    def test_an_idle_link_keeps_its_rate_for_a_while(self):
         memory = UplinkMemory()
         self.sent(memory, 1000.0)
         self.observe(memory, 10.1, 10_100, 0)
 
-        assert self.observe(memory, 60.0, 10_100, 0).rates[0] == pytest.approx(1000.0)
-        assert self.observe(memory, 61.0, 10_100, 10).rates[0] == pytest.approx(1000.0)
+        assert self.observe(memory, 14.0, 10_100, 0).rates[0] == pytest.approx(1000.0)
+        assert self.observe(memory, 15.0, 10_100, 10).rates[0] == pytest.approx(1000.0)
+
+    def test_what_was_slow_long_ago_is_not_thought_slow_for_ever(self):
+        """It is not asked because it is thought slow, and shows nothing because it is not asked."""
+        memory = UplinkMemory()
+        self.sent(memory, 1000.0)
+        self.observe(memory, 10.1, 10_100, 0)
+
+        assert math.isnan(self.observe(memory, 60.0, 10_100, 0).rates[0])
 
     def test_another_rate_is_believed_within_some_seconds(self):
         memory = UplinkMemory()
