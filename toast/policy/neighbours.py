@@ -74,8 +74,9 @@ class Choice:
 class NeighbourSettings:
     """How many neighbours to take from. Those who take from us come to us by themselves."""
 
-    ahead: int = 1
-    """Viewers just ahead of us. One is a chain: the most economical, and brittle."""
+    ahead: int = 2
+    """Viewers just ahead of us. One is a chain: the most economical where all come at even
+    distances, and brittle: where two find the same one, each gets half, and another idles."""
     complete: int = 2
     """Viewers besides who have the whole film: theirs are uplinks that nobody ahead needs."""
     near_enough_share: float = 0.6

@@ -22,9 +22,10 @@ class PatienceSettings:
     """Asked for so long without a byte: it is hung up on, and others get what was asked of it."""
     weak_seconds: float = 5.0
     """Over so long it is judged whether a neighbour brings enough."""
-    weak_share: float = 0.2
+    weak_share: float = 0.1
     """Of the film's rate: who brings less while it is asked is weak. It keeps its requests, but
-    no longer fills a place."""
+    no longer fills a place. One of two sources, half as fast as the film and shared by two, brings
+    a quarter of it."""
     most_weak: int = 2
     """Weak neighbours to have called: then nobody else is, or everyone's places would be taken by
     connections that bring nothing where there are fewer uplinks than are wanted. Whoever of them

@@ -158,7 +158,10 @@ def test_what_the_first_one_lacks_does_not_lack_everybody_behind_it():
     """The operator's seed cannot keep up, so the foremost takes pieces from the server: they are
     had of it by the next one, and so on. (Fetched when due, each was fetched by all: 0.865.)"""
     chain = scaled("compressed", picker="in-order").with_(
-        viewers=30, film=Film(duration_seconds=60.0), run_seconds=150.0
+        neighbours_options={"ahead": 1},
+        viewers=30,
+        film=Film(duration_seconds=60.0),
+        run_seconds=150.0,
     )
     short, full = (run(chain.with_(seed_upload_bps=rate)).offload for rate in (1.8e6, 2e6))
 

@@ -176,7 +176,7 @@ def hung_up(patience, rates, seconds, *, start=0, newcomer=None):
 
 
 SEARCHING = PatienceSettings(
-    most_weak=3, weak_seconds=5.0, search_seconds=2.0, most_search_seconds=8.0
+    weak_share=0.2, most_weak=3, weak_seconds=5.0, search_seconds=2.0, most_search_seconds=8.0
 )
 
 
