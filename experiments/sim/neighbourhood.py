@@ -138,7 +138,7 @@ class SimNeighbourhood:
         )
         candidates = [each for each in known if is_worth_calling(each, complete=viewer.complete)]
         useful = self._useful(now)
-        choice = self._world.neighbours.choose(
+        chosen = self._world.neighbours.choose(
             self._own_position(now),
             candidates,
             {peers[number].address for number in (*connected, *connecting)},
@@ -146,9 +146,9 @@ class SimNeighbourhood:
             viewer.need_seconds,
             self._world.rng,
         )
-        for address in choice.connect:
+        for address in chosen:
             self._call(address, now)
-        latest = max((self._tried[n] for n in (*waiting, *_numbers(choice.connect))), default=0.0)
+        latest = max((self._tried[n] for n in (*waiting, *_numbers(chosen))), default=0.0)
         self._hope_until = latest + settings.connect_seconds if latest else now
         self._note_leads()
         if not connected and not viewer.complete:
@@ -157,7 +157,7 @@ class SimNeighbourhood:
                 self._next_announce(max(0.0, lonely - now))
         served = any(rate > _USEFUL_RATE for rate in useful.values())
         again = settings.rest_seconds if served else settings.choose_seconds
-        if waiting or choice.connect:
+        if waiting or chosen:
             oldest = max(waiting.values(), default=0.0)
             again = min(again, settings.connect_seconds - oldest + _SOON_SECONDS)
         if not viewer.complete or waiting:

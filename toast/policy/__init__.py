@@ -21,7 +21,6 @@ from toast.policy.handover import (
 from toast.policy.lookahead import HorizonRule, create_horizon, horizon_names
 from toast.policy.neighbours import (
     Candidate,
-    Choice,
     Neighbours,
     NeighbourSettings,
     create_neighbours,
@@ -37,7 +36,6 @@ __all__ = [
     "Buffer",
     "BufferDecision",
     "Candidate",
-    "Choice",
     "EstimateSettings",
     "GiveUp",
     "GiveUpSettings",

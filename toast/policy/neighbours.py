@@ -1,4 +1,4 @@
-"""Neighbours: whom to connect to, and whom to leave.
+"""Neighbours: whom to connect to.
 
 Who feeds whom matters more than which piece is asked for. In a full mesh every young viewer asks
 the same few holders for the same pieces at once; each uplink is split over many pieces and all of
@@ -20,7 +20,6 @@ __all__ = [
     "Address",
     "Ahead",
     "Candidate",
-    "Choice",
     "Everyone",
     "NeighbourSettings",
     "Neighbours",
@@ -63,14 +62,6 @@ def is_worth_calling(someone: Candidate, *, complete: bool) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """Whom to connect to and whom to disconnect, best first."""
-
-    connect: tuple[Address, ...]
-    drop: tuple[Address, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class NeighbourSettings:
     """How many neighbours to take from. Those who take from us come to us by themselves."""
 
@@ -82,7 +73,7 @@ class NeighbourSettings:
     near_enough_share: float = 0.6
     """Of the lead looked for, at which a neighbour who sends still counts as far enough ahead."""
     useful_rate: float = 1.0
-    """Bytes/second of film lately received above which a neighbour is not left for another."""
+    """Bytes/second of film lately received above which a neighbour keeps its place."""
 
 
 class Neighbours(Protocol):
@@ -100,8 +91,8 @@ class Neighbours(Protocol):
         useful: Mapping[Address, float],
         need_seconds: float,
         rng: np.random.Generator,
-    ) -> Choice:
-        """Whom to connect to, and whom to leave, now.
+    ) -> tuple[Address, ...]:
+        """Whom to connect to now, best first; none of them is connected.
 
         Args:
             own_position: our playhead, film seconds.
@@ -134,7 +125,7 @@ class Everyone:
         useful: Mapping[Address, float],  # noqa: ARG002 - the protocol's
         need_seconds: float,  # noqa: ARG002 - the protocol's
         rng: np.random.Generator,
-    ) -> Choice:
+    ) -> tuple[Address, ...]:
         """Everyone not yet connected, in random order."""
         return _fill(candidates, connected, self._limit, rng)
 
@@ -159,8 +150,8 @@ class Random:
         useful: Mapping[Address, float],  # noqa: ARG002 - the protocol's
         need_seconds: float,  # noqa: ARG002 - the protocol's
         rng: np.random.Generator,
-    ) -> Choice:
-        """As many strangers as are missing from k; nobody is left."""
+    ) -> tuple[Address, ...]:
+        """As many strangers as are missing from k."""
         return _fill(candidates, connected, self._k, rng)
 
 
@@ -176,9 +167,8 @@ class Ahead:
     4. those of whom nothing is known (stock clients);
     5. the operator's seed, only where there is no viewer at all to take from.
 
-    A neighbour who is far enough ahead and sends is not left for a better one; who is too close is,
-    as soon as the better one sends. Whoever watches behind us is never left: it is there to take
-    from us.
+    A neighbour who is far enough ahead and sends keeps its place though a better one is there; who
+    is too close does not. Nobody is left: neighbours part by patience alone.
 
     Args:
         settings: how many; or give its fields as keywords.
@@ -199,8 +189,8 @@ class Ahead:
         useful: Mapping[Address, float],
         need_seconds: float,
         rng: np.random.Generator,
-    ) -> Choice:
-        """Fill the places as the class says; leave whom none of them needs."""
+    ) -> tuple[Address, ...]:
+        """Fill the places as the class says."""
         settings = self.settings
         tie = rng.permutation(len(candidates)).tolist()
 
@@ -220,7 +210,7 @@ class Ahead:
                 done.append((keep_first(0, someone, nth), someone))
             elif lead > 0:
                 # Far enough ahead: closest first. Not far enough (negative): farthest first.
-                # Positions are known to half a second: who sends is not left for so little.
+                # Positions are known to half a second: who sends keeps its place for so little.
                 sending = someone.address in connected and sends(someone)
                 least = need_seconds * (settings.near_enough_share if sending else 1.0)
                 key = lead if lead >= least else lead - need_seconds
@@ -237,19 +227,7 @@ class Ahead:
         chosen += [someone for _, someone in unknown[: max(0, room)]]
         chosen += [] if chosen else [someone for _, someone in seeds[:1]]
 
-        wanted = {someone.address for someone in chosen}
-        fed = any(sends(someone) for someone in chosen if not someone.operator)
-        leave = [
-            someone.address
-            for group in (ahead, done, unknown, seeds)
-            for key, someone in reversed(group)
-            if someone.address in connected
-            and someone.address not in wanted
-            # The seed, and who is too close, keep us going until a better one does.
-            and (fed if someone.operator or key[0] else not sends(someone))
-        ]
-        connect = tuple(c.address for c in chosen if c.address not in connected)
-        return Choice(connect, tuple(leave))
+        return tuple(c.address for c in chosen if c.address not in connected)
 
 
 def _fill(
@@ -257,12 +235,12 @@ def _fill(
     connected: AbstractSet[Address],
     most: int,
     rng: np.random.Generator,
-) -> Choice:
+) -> tuple[Address, ...]:
     """Strangers at random until there are so many connections."""
     strangers = list(dict.fromkeys(c.address for c in candidates if c.address not in connected))
     room = max(0, most - len(connected))
     order = rng.permutation(len(strangers))[:room].tolist()
-    return Choice(tuple(strangers[i] for i in order), ())
+    return tuple(strangers[i] for i in order)
 
 
 def _at_least(what: str, value: int, least: int) -> int:

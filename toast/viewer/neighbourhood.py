@@ -265,7 +265,7 @@ class Neighbourhood:
         candidates = [each for each in known if is_worth_calling(each, complete=complete)]
         for peer in (peer for peer, _ in self._known.values() if peer.operator):
             swarm.note_operator(peer.address)
-        choice = self._policy.choose(
+        chosen = self._policy.choose(
             watching.own_position,
             candidates,
             self._connected | connecting,
@@ -273,10 +273,10 @@ class Neighbourhood:
             watching.need_seconds,
             self._rng,
         )
-        self._tried.update(dict.fromkeys(choice.connect, now))
-        latest = max((self._tried[address] for address in (*waiting, *choice.connect)), default=0)
+        self._tried.update(dict.fromkeys(chosen, now))
+        latest = max((self._tried[address] for address in (*waiting, *chosen)), default=0)
         self._hope_until = latest + _CONNECT_SECONDS if latest else now
-        return choice.connect
+        return chosen
 
     def _part(
         self, neighbours: Sequence[Neighbour], watching: Watching, swarm: FilmSwarm, now: float

@@ -26,7 +26,7 @@ SEED = someone("seed", None, complete=True, operator=True)
 
 
 def choose(policy, people, *, own=100.0, connected=(), useful=(), need=5.0, seed=0):
-    choice = policy.choose(
+    chosen = policy.choose(
         own,
         people,
         {at(name) for name in connected},
@@ -34,7 +34,7 @@ def choose(policy, people, *, own=100.0, connected=(), useful=(), need=5.0, seed
         need,
         np.random.default_rng(seed),
     )
-    return [host for host, _ in choice.connect], [host for host, _ in choice.drop]
+    return [host for host, _ in chosen]
 
 
 class TestAhead:
@@ -43,13 +43,13 @@ class TestAhead:
     def test_the_closest_ahead_are_chosen(self):
         people = [someone("d", 400), someone("b", 120), someone("c", 150), someone("late", 50)]
 
-        assert choose(self.policy, people) == (["b", "c"], [])
+        assert choose(self.policy, people) == ["b", "c"]
 
     def test_as_many_as_told(self):
         people = [someone(c, 110 + i) for i, c in enumerate("abcdef")]
 
-        assert choose(Ahead(ahead=1), people)[0] == ["a"]
-        assert choose(Ahead(NeighbourSettings(ahead=4, complete=0)), people)[0] == [
+        assert choose(Ahead(ahead=1), people) == ["a"]
+        assert choose(Ahead(NeighbourSettings(ahead=4, complete=0)), people) == [
             "a",
             "b",
             "c",
@@ -59,76 +59,73 @@ class TestAhead:
     def test_who_is_hardly_ahead_has_nothing_that_comes_in_time(self):
         people = [someone("hardly", 101), someone("nearly", 104), someone("well", 160)]
 
-        assert choose(self.policy, people)[0] == ["well", "nearly"]
+        assert choose(self.policy, people) == ["well", "nearly"]
 
     def test_a_viewer_with_the_whole_film_is_taken_besides(self):
         people = [someone("a", 120), someone("b", 130), someone("done", 500, complete=True)]
 
-        assert choose(self.policy, people)[0] == ["a", "b", "done"]
-        assert choose(Ahead(ahead=2, complete=0), people)[0] == ["a", "b"]
+        assert choose(self.policy, people) == ["a", "b", "done"]
+        assert choose(Ahead(ahead=2, complete=0), people) == ["a", "b"]
 
     def test_where_nobody_is_ahead_those_who_are_done_take_all_places(self):
         people = [someone("late", 50), *(someone(c, 900, complete=True) for c in "uvwxyz")]
 
-        chosen, _ = choose(self.policy, people)
+        chosen = choose(self.policy, people)
         assert len(chosen) == 3
         assert set(chosen) <= set("uvwxyz")
-        assert len({choose(self.policy, people, seed=s)[0][0] for s in range(60)}) == 6
+        assert len({choose(self.policy, people, seed=s)[0] for s in range(60)}) == 6
 
-    def test_who_is_too_close_is_left_once_a_better_one_sends(self):
+    def test_who_is_too_close_keeps_no_place(self):
         people = [someone("close", 101), someone("well", 110)]
 
         chain = Ahead(ahead=1, complete=0)
-        assert choose(chain, people, connected=["close"], useful=["close"]) == (["well"], [])
-        both = ["close", "well"]
-        assert choose(chain, people, connected=both, useful=["close"])[1] == []
-        assert choose(chain, people, connected=both, useful=both) == ([], ["close"])
+        assert choose(chain, people, connected=["close"], useful=["close"]) == ["well"]
+        assert choose(chain, people, connected=["close", "well"], useful=["close"]) == []
 
-    def test_who_sends_is_not_left_for_half_a_second(self):
+    def test_who_sends_keeps_its_place_for_half_a_second(self):
         """Positions are not known better."""
         people = [someone("a", 104.5), someone("b", 106)]
 
         chain = Ahead(ahead=1, complete=0)
-        assert choose(chain, people, connected=["a"], useful=["a"]) == ([], [])
-        assert choose(chain, people, connected=["a"])[0] == ["b"]
+        assert choose(chain, people, connected=["a"], useful=["a"]) == []
+        assert choose(chain, people, connected=["a"]) == ["b"]
 
     def test_the_position_of_who_is_done_does_not_matter(self):
         """It may have begun the film anew: it still has all of it."""
-        assert choose(self.policy, [someone("done", 3, complete=True)])[0] == ["done"]
+        assert choose(self.policy, [someone("done", 3, complete=True)]) == ["done"]
 
     def test_stock_clients_fill_what_is_left(self):
         people = [someone("stock"), someone("a", 130), SEED]
 
-        assert choose(self.policy, people)[0] == ["a", "stock"]
+        assert choose(self.policy, people) == ["a", "stock"]
 
     def test_the_operator_s_seed_only_if_there_is_no_viewer_to_take_from(self):
-        assert choose(self.policy, [SEED])[0] == ["seed"]
-        assert choose(self.policy, [SEED, someone("late", 50)])[0] == ["seed"]
-        assert choose(self.policy, [SEED, someone("a", 130)])[0] == ["a"]
+        assert choose(self.policy, [SEED]) == ["seed"]
+        assert choose(self.policy, [SEED, someone("late", 50)]) == ["seed"]
+        assert choose(self.policy, [SEED, someone("a", 130)]) == ["a"]
 
-    def test_the_seed_is_left_once_a_viewer_sends_and_not_before(self):
+    def test_with_the_seed_there_a_viewer_is_called_nevertheless(self):
         people = [SEED, someone("a", 130)]
 
-        assert choose(self.policy, people, connected=["seed", "a"]) == ([], [])
-        assert choose(self.policy, people, connected=["seed", "a"], useful=["seed"]) == ([], [])
-        assert choose(self.policy, people, connected=["seed", "a"], useful=["a"]) == ([], ["seed"])
+        assert choose(self.policy, people, connected=["seed"], useful=["seed"]) == ["a"]
+        assert choose(self.policy, people, connected=["seed", "a"]) == []
 
     def test_one_who_vanished_is_replaced(self):
         people = [someone("a", 120), someone("b", 130), someone("c", 140)]
-        assert choose(self.policy, people, connected=["a", "b"]) == ([], [])
+        assert choose(self.policy, people, connected=["a", "b"]) == []
 
-        assert choose(self.policy, people[1:], connected=["b"]) == (["c"], [])
+        assert choose(self.policy, people[1:], connected=["b"]) == ["c"]
 
-    def test_one_who_sends_is_not_left_for_a_closer_one(self):
+    def test_one_who_sends_keeps_its_place_though_a_closer_one_is_there(self):
         people = [someone("new", 110), someone("a", 120), someone("b", 130)]
 
-        assert choose(self.policy, people, connected=["a", "b"], useful=["a", "b"]) == ([], [])
-        assert choose(self.policy, people, connected=["a", "b"], useful=["b"]) == (["new"], ["a"])
+        assert choose(self.policy, people, connected=["a", "b"], useful=["a", "b"]) == []
+        assert choose(self.policy, people, connected=["a", "b"], useful=["b"]) == ["new"]
 
-    def test_those_behind_who_came_to_us_are_never_left(self):
+    def test_those_behind_who_came_to_us_take_no_place(self):
         people = [someone("a", 120), someone("late", 50), someone("later", 20)]
 
-        assert choose(self.policy, people, connected=["late", "later", "a"]) == ([], [])
+        assert choose(self.policy, people, connected=["late", "later"]) == ["a"]
 
     def test_after_a_seek_back_the_old_neighbours_make_place(self):
         people = [
@@ -138,12 +135,10 @@ class TestAhead:
             someone("b", 40),
         ]
 
-        chosen, left = choose(self.policy, people, own=10.0, connected=["far", "farther"])
-        assert chosen == ["a", "b"]
-        assert set(left) == {"far", "farther"}
+        assert choose(self.policy, people, own=10.0, connected=["far", "farther"]) == ["a", "b"]
 
     def test_a_connection_to_someone_the_tracker_does_not_name_stays(self):
-        assert choose(self.policy, [someone("a", 120)], connected=["stranger"]) == (["a"], [])
+        assert choose(self.policy, [someone("a", 120)], connected=["stranger"]) == ["a"]
 
     @pytest.mark.parametrize("fields", [{"ahead": 0}, {"complete": -1}, {"colour": 1}])
     def test_impossible_settings_are_refused(self, fields):
@@ -155,30 +150,29 @@ class TestMeshes:
     PEOPLE = (SEED, *(someone(c, float(i)) for i, c in enumerate("abcdefgh")))
 
     def test_everyone_is_everyone(self):
-        chosen, left = choose(create_neighbours("everyone"), self.PEOPLE, connected=["c"])
+        chosen = choose(create_neighbours("everyone"), self.PEOPLE, connected=["c"])
 
         assert set(chosen) == {"seed", *"abdefgh"}
-        assert left == []
 
     def test_everyone_has_a_limit(self):
         policy = create_neighbours("everyone", limit=4)
 
-        assert len(choose(policy, self.PEOPLE, connected=["c"])[0]) == 3
+        assert len(choose(policy, self.PEOPLE, connected=["c"])) == 3
 
     def test_random_fills_up_to_k(self):
         policy = create_neighbours("random", k=3)
 
-        chosen = choose(policy, self.PEOPLE, connected=["a"])[0]
+        chosen = choose(policy, self.PEOPLE, connected=["a"])
         assert len(chosen) == 2
         assert "a" not in chosen
-        assert choose(policy, self.PEOPLE, connected=["a", "b", "x"]) == ([], [])
+        assert choose(policy, self.PEOPLE, connected=["a", "b", "x"]) == []
 
     def test_random_is_random_and_repeats_for_a_seed(self):
         policy = create_neighbours("random", k=1)
-        firsts = [choose(policy, self.PEOPLE, seed=s)[0][0] for s in range(200)]
+        firsts = [choose(policy, self.PEOPLE, seed=s)[0] for s in range(200)]
 
         assert set(firsts) == {"seed", *"abcdefgh"}
-        assert firsts == [choose(policy, self.PEOPLE, seed=s)[0][0] for s in range(200)]
+        assert firsts == [choose(policy, self.PEOPLE, seed=s)[0] for s in range(200)]
 
     @pytest.mark.parametrize(("name", "field"), [("everyone", "limit"), ("random", "k")])
     def test_impossible_settings_are_refused(self, name, field):
@@ -219,23 +213,14 @@ def test_every_choice_is_lawful(name, candidates, connected, own, data):
     def ask(present):
         return policy.choose(own, candidates, present, useful, 5.0, np.random.default_rng(1))
 
-    choice = ask(connected)
+    chosen = ask(connected)
     known = {c.address: c for c in candidates}
-    assert set(choice.connect) <= set(known)
-    assert not set(choice.connect) & connected
-    assert set(choice.drop) <= connected & set(known)
-    assert len(set(choice.connect)) == len(choice.connect)
-    assert len(set(choice.drop)) == len(choice.drop)
-    for address in choice.drop:
-        gone = known[address]
-        assert gone.operator or useful[address] == 0, "who sends is not left"
-        ahead = gone.position is None or gone.position > own
-        assert ahead or gone.complete or gone.operator, "who takes from us is not left"
-
-    settled = ask((connected | set(choice.connect)) - set(choice.drop))
-    assert settled.connect == (), "what was chosen stays chosen"
+    assert set(chosen) <= set(known)
+    assert not set(chosen) & connected
+    assert len(set(chosen)) == len(chosen)
+    assert ask(connected | set(chosen)) == (), "what was chosen stays chosen"
     if name == "ahead" and any(not c.operator and c.complete for c in candidates):
-        new = {known[a].operator for a in choice.connect}
+        new = {known[a].operator for a in chosen}
         assert True not in new, "no operator's byte where a viewer has the film"
 
 

@@ -4,7 +4,6 @@ import asyncio
 
 import numpy as np
 
-from toast.policy.neighbours import Choice
 from toast.swarm import Neighbour
 
 PIECES = 4
@@ -104,4 +103,4 @@ class Obedient:
     def choose(self, own_position, candidates, connected, useful, need_seconds, rng):  # noqa: PLR0917 - the protocol
         self.calls.append((own_position, candidates, set(connected), dict(useful), need_seconds))
         there = {candidate.address for candidate in candidates}
-        return Choice(tuple(a for a in self.wanted if a in there and a not in connected), ())
+        return tuple(a for a in self.wanted if a in there and a not in connected)
