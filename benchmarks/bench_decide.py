@@ -22,7 +22,8 @@ from toast.policy import (
     create_picker,
     picker_names,
 )
-from toast.policy.viewing import Facts, ViewingPolicy, ViewingSettings
+from toast.policy.facts import Facts
+from toast.policy.viewing import ViewingPolicy, ViewingSettings
 
 PIECE_BYTES = 256 * 1024
 PIECES = 3000

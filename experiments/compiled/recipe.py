@@ -30,8 +30,8 @@ MODULES: Final = (
     *(
         f"toast.policy.{name}"
         for name in (
-            *("budget", "buffer", "estimate", "giveup", "handover", "lead", "lookahead"),
-            *("neighbours", "patience", "view", "viewing"),
+            *("budget", "buffer", "estimate", "facts", "giveup", "handover", "lead", "lookahead"),
+            *("lots", "neighbours", "patience", "view", "viewing"),
             *("pickers.base", "pickers.beta", "pickers.hybrid", "pickers.in_order"),
             "pickers.rarest_first",
         )

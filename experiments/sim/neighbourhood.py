@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from experiments.sim.peer import Address, Peer
 from experiments.sim.tracker import Member
-from toast.policy.neighbours import Candidate, is_worth_calling
+from toast.policy.neighbours import Candidate, company, is_worth_calling
 from toast.policy.patience import Patience, Showing
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class SimNeighbourhood:
         self._choose_at = math.inf
         self._watched_at = -math.inf
         self._leads: list[tuple[float, float]] = []
+        self.together = 1
 
     # -- announcing ------------------------------------------------------------------------------
 
@@ -138,8 +139,10 @@ class SimNeighbourhood:
         )
         candidates = [each for each in known if is_worth_calling(each, complete=viewer.complete)]
         useful = self._useful(now)
+        position = self._own_position(now)
+        self.together = 1 + len(company(position, candidates))
         chosen = self._world.neighbours.choose(
-            self._own_position(now),
+            position,
             candidates,
             {peers[number].address for number in (*connected, *connecting)},
             useful,

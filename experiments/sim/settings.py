@@ -76,8 +76,8 @@ class SimSettings:
 
         A decision costs more than all that a viewer does with a few pieces. In a large run viewers
         decide when a picture waits, when the server must be asked and when their neighbours change,
-        and else only as often as a plan lasts. In six cells (hybrid, beta and rarest-first at full
-        and half upload, 30 viewers of 8 minutes) that moved offload by 0.3 points at most.
+        and else every 3 s. What a viewer plans to ask for lasts no longer than some 4 s: looked at
+        every 5 s, its neighbours idle, and 90 viewers of half an hour lose 10 points of offload.
 
         Args:
             viewers: how many watch.
@@ -85,4 +85,4 @@ class SimSettings:
         """
         if viewers * pieces <= _CLOSE_LOOK:
             return cls()
-        return cls(refresh_seconds=6.0, gather_seconds=6.0, rest_seconds=30.0, run_share=1.0)
+        return cls(refresh_seconds=3.0, gather_seconds=3.0, rest_seconds=30.0, run_share=1.0)

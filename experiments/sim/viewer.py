@@ -21,7 +21,8 @@ from experiments.sim.rows import row_of
 from experiments.swarms.result import ViewerRow
 from experiments.swarms.scenario import SwarmViewer
 from toast.policy.estimate import UplinkMemory, Uplinks
-from toast.policy.viewing import Counts, Decision, Facts, ViewingPolicy
+from toast.policy.facts import Counts, Facts
+from toast.policy.viewing import Decision, ViewingPolicy
 
 if TYPE_CHECKING:
     from experiments.sim.world import World
@@ -281,6 +282,7 @@ class SimViewer(Peer):
             queued_bytes=queued_bytes,
             origin=self.meter.estimate,
             lead_seconds=self.neighbourhood.lead_seconds(now, position),
+            together=self.neighbourhood.together,
             starting=playing.awaiting,
             seeking=playing.seeking,
             uplinks=uplinks,

@@ -127,6 +127,8 @@ class Terms:
         hopeless: pieces that some neighbour has but none can bring in time.
         settled_seconds: slack below which a piece that is settled is fetched.
         settled: pieces that will not be asked of peers any more.
+        drawn: float64[P], slack below which a piece that no neighbour has is fetched because the
+            lot fell on us; None: nobody watches together with us.
         first_blocks: of a piece, the blocks that the picture waits for; None if that is not known.
         bytes_left: most that may be asked for now.
     """
@@ -139,13 +141,20 @@ class Terms:
     settled: AbstractSet[int] = frozenset()
     first_blocks: Blocks | None = None
     bytes_left: float = math.inf
+    drawn: NDArray[np.float64] | None = None
 
     @property
     def longest_early(self) -> float:
         """Slack above which nothing is fetched before the last moment."""
-        if not self.settled:
-            return self.ahead_seconds
-        return max(self.ahead_seconds, self.settled_seconds)
+        longest = self.ahead_seconds
+        if self.settled:
+            longest = max(longest, self.settled_seconds)
+        return max(min(longest, self.most_ahead_seconds), self.longest_drawn)
+
+    @property
+    def longest_drawn(self) -> float:
+        """Slack above which no lot lies; -inf if there are none."""
+        return -math.inf if self.drawn is None else float(self.drawn.max())
 
     def early(self, piece: int, *, alone: bool) -> float:
         """Slack below which a piece is fetched before the last moment; -inf if it is not.
@@ -155,7 +164,10 @@ class Terms:
             alone: whether no neighbour has it.
         """
         early = self.ahead_seconds if alone or piece in self.hopeless else -math.inf
-        return max(early, self.settled_seconds) if piece in self.settled else early
+        if piece in self.settled:
+            early = max(early, self.settled_seconds)
+        early = min(early, self.most_ahead_seconds)
+        return max(early, float(self.drawn[piece])) if alone and self.drawn is not None else early
 
 
 def make_order(
@@ -214,13 +226,16 @@ def due_orders(  # noqa: PLR0917 - the contract of the rooms: callers may pass t
     whole, parallel = geometry.piece_bytes, settings.parallel
     waiting, longest_early = terms.waiting is not None, terms.longest_early
     longest = fixed + (before + whole) / rate
-    for piece, slack, alone in view.open_by_slack(terms.most_ahead_seconds):
+    farthest = max(terms.most_ahead_seconds, terms.longest_drawn)
+    for piece, slack, alone in view.open_by_slack(farthest):
         waited_for = waiting and slack <= 0
         room = settings.parallel_waiting if waited_for else parallel
         if under_way >= room or (slack > longest and slack > longest_early):
             break
         early = terms.early(piece, alone=alone)
-        if slack > longest and slack > early and left >= whole:
+        if slack > early and (
+            slack > terms.most_ahead_seconds or (slack > longest and left >= whole)
+        ):
             continue  # however much is missing of it
         size = size_of(piece)
         if not size:
@@ -271,7 +286,7 @@ def next_order_in(  # noqa: PLR0917 - as `due_orders`
     size_of = missing_size or geometry.piece_size
     fixed, rate, before = _way(view, size_of, estimate, settings)
     whole = fixed + (before + geometry.piece_bytes) / rate
-    longest = min(max(terms.longest_early, whole), terms.most_ahead_seconds)
+    longest = max(terms.longest_early, min(whole, terms.most_ahead_seconds))
     soonest = math.inf
     is_plenty = terms.bytes_left >= geometry.piece_bytes
     for piece, slack, alone in view.open_by_slack():
@@ -285,8 +300,8 @@ def next_order_in(  # noqa: PLR0917 - as `due_orders`
             continue
         if size > terms.bytes_left:
             break
-        needed = max(fixed + (before + size) / rate, early)
-        soonest = min(soonest, slack - min(needed, terms.most_ahead_seconds))
+        needed = min(fixed + (before + size) / rate, terms.most_ahead_seconds)
+        soonest = min(soonest, slack - max(needed, early))
     return max(soonest, 0.0 if missing_size else 0.02)
 
 

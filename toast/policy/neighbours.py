@@ -2,11 +2,12 @@
 
 Who feeds whom matters more than which piece is asked for. In a full mesh every young viewer asks
 the same few holders for the same pieces at once; each uplink is split over many pieces and all of
-them come late. In a chain each uplink carries one stream, in time; but a chain breaks.
+them come late. In a chain each uplink carries one stream, in time; but a chain breaks. And where
+many watch the same moment there is none: each link would take the time of a piece.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -20,10 +21,12 @@ __all__ = [
     "Address",
     "Ahead",
     "Candidate",
+    "CompanySettings",
     "Everyone",
     "NeighbourSettings",
     "Neighbours",
     "Random",
+    "company",
     "create_neighbours",
     "is_worth_calling",
     "neighbours_names",
@@ -62,12 +65,53 @@ def is_worth_calling(someone: Candidate, *, complete: bool) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class CompanySettings:
+    """When viewers watch the same moment, and have nobody to follow."""
+
+    least: int = 4
+    """Viewers, ourselves among them: fewer follow each other, however closely."""
+    beside_seconds: float = 1.0
+    """Playheads so close to ours are at the same moment. A piece takes as long to pass on."""
+    following_seconds: float = 10.0
+    """Who is ahead by so much is followed, if there are half as many of those as watch beside."""
+
+
+def company(
+    own_position: float,
+    candidates: Iterable[Candidate],
+    settings: CompanySettings | None = None,
+) -> list[Candidate]:
+    """Those who watch the same moment as we do; nobody if they are few, or others are ahead.
+
+    Args:
+        own_position: our playhead, film seconds.
+        candidates: whom the tracker names, without ourselves.
+        settings: see `CompanySettings`.
+    """
+    settings = settings or CompanySettings()
+    beside, ahead = [], 0
+    for someone in candidates:
+        if someone.operator or someone.complete or someone.position is None:
+            continue
+        lead = someone.position - own_position
+        if abs(lead) <= settings.beside_seconds:
+            beside.append(someone)
+        elif 0 < lead <= settings.following_seconds:
+            ahead += 1
+    together = len(beside) + 1
+    return beside if together >= settings.least and 2 * ahead < together else []
+
+
+@dataclass(frozen=True, slots=True)
 class NeighbourSettings:
     """How many neighbours to take from. Those who take from us come to us by themselves."""
 
     ahead: int = 2
     """Viewers just ahead of us. One is a chain: the most economical where all come at even
     distances, and brittle: where two find the same one, each gets half, and another idles."""
+    beside: int = 6
+    """Viewers at the same moment, where there are several and nobody to follow: pieces pass from
+    one to two and from two to four of them."""
     complete: int = 2
     """Viewers besides who have the whole film: theirs are uplinks that nobody ahead needs."""
     near_enough_share: float = 0.6
@@ -167,6 +211,9 @@ class Ahead:
     4. those of whom nothing is known (stock clients);
     5. the operator's seed, only where there is no viewer at all to take from.
 
+    Those who watch the same moment take the places of who is ahead where there are several of them
+    and few to follow (`company`): at random, since nobody of them is better.
+
     A neighbour who is far enough ahead and sends keeps its place though a better one is there; who
     is too close does not. Nobody is left: neighbours part by patience alone.
 
@@ -179,6 +226,7 @@ class Ahead:
     def __init__(self, settings: NeighbourSettings | None = None, **fields: Any) -> None:
         self.settings = settings or NeighbourSettings(**fields)
         _at_least("ahead: ahead", self.settings.ahead, 1)
+        _at_least("ahead: beside", self.settings.beside, 1)
         _at_least("ahead: complete", self.settings.complete, 0)
 
     def choose(  # noqa: PLR0917 - the contract of the rooms: callers may pass them by place
@@ -217,13 +265,22 @@ class Ahead:
                 ahead.append((keep_first(key, someone, nth), someone))
             elif someone.position is None:
                 unknown.append((keep_first(0, someone, nth), someone))
+        places = settings.ahead
+        together = {someone.address for someone in company(own_position, candidates)}
+        if together:
+            places = settings.beside
+            ahead = [
+                ((False, someone.address not in connected, 0.0, tie[nth]), someone)
+                for nth, someone in enumerate(candidates)
+                if someone.address in together
+            ]
         for group in (ahead, done, unknown, seeds):
             group.sort(key=lambda entry: entry[0])
 
-        chosen = [someone for _, someone in ahead[: settings.ahead]]
-        room = settings.ahead - len(chosen)
+        chosen = [someone for _, someone in ahead[:places]]
+        room = places - len(chosen)
         chosen += [someone for _, someone in done[: settings.complete + room]]
-        room = settings.ahead - len(chosen)
+        room = places - len(chosen)
         chosen += [someone for _, someone in unknown[: max(0, room)]]
         chosen += [] if chosen else [someone for _, someone in seeds[:1]]
 

@@ -6,7 +6,6 @@ simulator that hand in the same facts get the same decisions.
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,7 +14,8 @@ from numpy.typing import NDArray
 from toast.common.geometry import BLOCK_BYTES, Geometry
 from toast.policy.budget import Allowance, OriginBudget
 from toast.policy.buffer import Buffer, Stock, Unlimited
-from toast.policy.estimate import AskedOf, EstimateSettings, Prospects, Unasked, Uplinks
+from toast.policy.estimate import AskedOf, EstimateSettings, Prospects, Unasked
+from toast.policy.facts import Counts, Facts
 from toast.policy.giveup import GiveUp, GiveUpSettings
 from toast.policy.handover import (
     Blocks,
@@ -23,20 +23,18 @@ from toast.policy.handover import (
     MissingBlocks,
     MissingBytes,
     Order,
-    OriginEstimate,
-    Reason,
     Terms,
     due_orders,
-    missing_bytes,
     next_order_in,
 )
 from toast.policy.lead import Lead, LeadSettings
 from toast.policy.lookahead import HorizonRule, PeerRate
+from toast.policy.lots import Lots, LotSettings
 from toast.policy.pickers import Picker, make_plan
 from toast.policy.pickers.base import rank_best
 from toast.policy.view import Plan, SwarmView
 
-__all__ = ["Counts", "Decision", "Facts", "ViewingPolicy", "ViewingSettings"]
+__all__ = ["Decision", "ViewingPolicy", "ViewingSettings"]
 
 _NOTHING: NDArray[np.intp] = np.empty(0, np.intp)
 _PLENTY = Allowance()
@@ -56,93 +54,11 @@ class ViewingSettings:
     """When a piece is no longer asked of them."""
     lead: LeadSettings = field(default_factory=LeadSettings)
     """How far ahead of us whoever feeds us should watch."""
+    lots: LotSettings = field(default_factory=LotSettings)
+    """Who fetches what, of those who watch the same moment."""
 
 
-# These are not frozen: to make a frozen one takes several times as long, once per decision.
-
-
-@dataclass(eq=False, slots=True)
-class Facts:
-    """What is known at one moment; arrays have one entry per piece.
-
-    Attributes:
-        now: the time, seconds.
-        slack: float64[P], seconds until each piece is due.
-        have: bool[P], here and verified.
-        closed: bool[P], on its way from the server.
-        availability: int32[P], copies among the neighbours.
-        in_flight: bool[P], some block asked of a peer or received.
-        down_rate: bytes/second of film that all neighbours together send.
-        queued_bytes: asked of them and not yet come.
-        origin: the way to the server.
-        lead_seconds: how far the foremost neighbour watches ahead of us; +inf if none does.
-        starting: whether the picture waits for its first pieces, at the start or after a seek.
-        seeking: whether that is after a seek.
-        resuming: whether that is the start, at a place in the film that was remembered.
-        paused: whether the film is paused.
-        uplinks: what is known of each neighbour; None if nothing is, beyond the sums above.
-        passed: float64[P], seconds since the playhead left each piece, <= 0 for the others; None
-            if nobody knows.
-    """
-
-    now: float
-    slack: NDArray[np.float64]
-    have: NDArray[np.bool_]
-    closed: NDArray[np.bool_]
-    availability: NDArray[np.int32]
-    in_flight: NDArray[np.bool_]
-    down_rate: float
-    queued_bytes: int
-    origin: OriginEstimate
-    lead_seconds: float
-    starting: bool
-    seeking: bool
-    resuming: bool = False
-    paused: bool = False
-    uplinks: Uplinks | None = None
-    passed: NDArray[np.float64] | None = None
-
-    @property
-    def waiting(self) -> Reason | None:
-        """Why a picture waits; None if none does."""
-        if not self.starting:
-            return None
-        if self.seeking:
-            return Reason.SEEK
-        return Reason.RESUME if self.resuming else Reason.STARTUP
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Counts:
-    """What is known of the blocks of pieces, in numbers.
-
-    Attributes:
-        missing: bytes of a piece that are not here.
-        unasked: of a piece in flight, what was asked of nobody, and of whom the rest.
-    """
-
-    missing: MissingBytes
-    unasked: Unasked
-
-    @classmethod
-    def counting(
-        cls, geometry: Geometry, missing_blocks: MissingBlocks, asked_of: AskedOf | None
-    ) -> "Counts":
-        """The numbers that go with flags of blocks."""
-
-        def missing(piece: int) -> int:
-            return missing_bytes(geometry, piece, missing_blocks(piece))
-
-        def unasked(piece: int) -> tuple[int, Sequence[int]]:
-            if asked_of is None:
-                return missing(piece), ()
-            asked = asked_of(piece)
-            left = missing_bytes(geometry, piece, missing_blocks(piece) & (asked < 0))
-            return left, asked[asked >= 0].tolist()
-
-        return cls(missing, unasked)
-
-
+# Not frozen: to make a frozen one takes several times as long, once per decision.
 @dataclass(eq=False, slots=True)
 class Decision:
     """What to do now.
@@ -221,6 +137,7 @@ class ViewingPolicy:
         near = self._piece_seconds + settings.hand_over.margin_seconds
         self._lead = Lead(near, self._piece_seconds, settings.lead)
         self._plan = Plan(_NOTHING, _NOTHING)
+        self._lots: Lots | None = None
 
     @property
     def need_seconds(self) -> float:
@@ -366,8 +283,11 @@ class ViewingPolicy:
         ahead, most = settings.ahead_seconds, settings.most_ahead_seconds
         if facts.uplinks is not None and not len(facts.uplinks.rates):
             ahead = max(ahead, settings.alone_seconds)
+        drawn = None
         if facts.paused:
             ahead, most = 0.0, min(most, settings.paused_seconds)
+        elif facts.together > 1 and allowance.ease == 1.0:
+            ahead, drawn = 0.0, self._drawn(facts.together)
         # That nobody has a piece yet means nothing while one who watches ahead of us has still to
         # get it for itself.
         return Terms(
@@ -377,7 +297,14 @@ class ViewingPolicy:
             most_ahead_seconds=most,
             first_blocks=first_blocks,
             bytes_left=allowance.bytes_left,
+            drawn=drawn,
         )
+
+    def _drawn(self, together: int) -> NDArray[np.float64]:
+        """When each piece is ours to fetch, should no neighbour have it by then."""
+        if self._lots is None:
+            self._lots = Lots(self._geometry.pieces, self._rng, self._settings.lots)
+        return self._lots.early(together)
 
     def _doubted(
         self, view: SwarmView, terms: Terms, prospects: Prospects, unasked: Unasked

@@ -14,7 +14,7 @@ import aiohttp
 import numpy as np
 
 from toast.common.waiting import wait_event
-from toast.policy.neighbours import Candidate, Neighbours, is_worth_calling
+from toast.policy.neighbours import Candidate, Neighbours, company, is_worth_calling
 from toast.policy.patience import Patience, Showing
 from toast.swarm import ANY_HOST, Announcer, FilmSwarm, Neighbour, Peer, SwarmError, SwarmSession
 from toast.swarm.announcer import Announcement
@@ -121,6 +121,7 @@ class Neighbourhood:
         self._announced_at = 0.0
         self._hope_until = clock() + patience_seconds
         self.last_error: str | None = None
+        self.together = 1
 
     def lead_seconds(self, own_position: float) -> float:
         """How far the foremost neighbour watches ahead of us, in film seconds.
@@ -263,6 +264,7 @@ class Neighbourhood:
             if peer.address not in out and peer.address not in waiting.keys() - connecting
         )
         candidates = [each for each in known if is_worth_calling(each, complete=complete)]
+        self.together = 1 + len(company(watching.own_position, candidates))
         for peer in (peer for peer, _ in self._known.values() if peer.operator):
             swarm.note_operator(peer.address)
         chosen = self._policy.choose(

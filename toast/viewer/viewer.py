@@ -21,10 +21,11 @@ from toast.media import MediaInfo, probe
 from toast.origin import OriginClient
 from toast.policy.audience import Audience, AudienceSettings, Reader
 from toast.policy.budget import OriginBudget
+from toast.policy.facts import Facts
 from toast.policy.lookahead import create_horizon
 from toast.policy.pickers import create_picker
 from toast.policy.playhead import Playhead, State
-from toast.policy.viewing import Facts, ViewingPolicy
+from toast.policy.viewing import ViewingPolicy
 from toast.swarm import Block, Counters, FilmSwarm, Metainfo, Snapshot, SwarmSession
 from toast.viewer.accounts import Accounts
 from toast.viewer.attendance import Attendance, Pace
@@ -115,8 +116,7 @@ class Viewer:
         self._joining: asyncio.Task[None] | None = None
         self._snapshot: Snapshot | None = None
         self._failure: ViewerError | None = None
-        self._arrived_at = 0.0
-        self._opened_at = self._left_at = 0.0
+        self._arrived_at = self._opened_at = self._left_at = 0.0
         self._final_counters: Counters | None = None
         self.playhead: Playhead | None = None
         self.attendance: Attendance | None = None
@@ -214,7 +214,8 @@ class Viewer:
                 raise
             raise first_error(known) from None
         finally:
-            await self._leave()
+            await self._supply.close()
+            self._leave_swarm()
         if self._failure is not None:
             raise self._failure
 
@@ -229,10 +230,6 @@ class Viewer:
         if self._joining is not None:
             self._joining.cancel()
         self.reading.end()
-
-    async def _leave(self) -> None:
-        await self._supply.close()
-        self._leave_swarm()
 
     def _leave_swarm(self) -> None:
         if self._swarm is not None:
@@ -333,6 +330,7 @@ class Viewer:
             resuming=self.settings.start_seconds > 0,
             paused=self.playhead.state is State.PAUSED,
             uplinks=self._lookout.look(now, snapshot),
+            together=self._neighbourhood.together,
             passed=self.playhead.passed(),
         )
 

@@ -169,6 +169,20 @@ def test_what_the_first_one_lacks_does_not_lack_everybody_behind_it():
     assert short > full - 0.005
 
 
+def test_those_who_come_all_at_once_spread_what_each_of_them_fetches():
+    """Nobody is ahead of anybody. (When each fetched what it lacked at the last moment: 0.48.)"""
+    crowd = scaled("compressed", picker="in-order").with_(
+        viewers=15,
+        film=Film(duration_seconds=90.0),
+        arrivals=Arrivals(kind=ArrivalKind.ALL_AT_ONCE),
+        run_seconds=None,
+    )
+    result = run(crowd)
+
+    assert result.stalls == 0
+    assert result.offload > 0.7
+
+
 def test_the_operators_seed_is_paid_for_by_the_operator():
     result = run(small(1, seed_upload_bps=4 * RATE_BPS))
 

@@ -20,6 +20,8 @@ from toast.policy import (
     picker_names,
 )
 from toast.policy.buffer import buffer_names
+from toast.policy.lots import LotSettings
+from toast.policy.neighbours import CompanySettings
 
 TEXT = (Path(__file__).parents[3] / "docs" / "policy.md").read_text(encoding="utf-8")
 
@@ -42,7 +44,10 @@ def test_every_name_is_explained(name):
 
 @pytest.mark.parametrize(
     "settings",
-    [HandOverSettings, NeighbourSettings, EstimateSettings, GiveUpSettings, BudgetSettings],
+    [
+        *(HandOverSettings, NeighbourSettings, CompanySettings, LotSettings),
+        *(EstimateSettings, GiveUpSettings, BudgetSettings),
+    ],
 )
 def test_every_setting_stands_there_with_its_default(settings):
     rows = dict(re.findall(r"^\| `(\w+)` \| ([\d.]+|none) \|", TEXT, re.MULTILINE))

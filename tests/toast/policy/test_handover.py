@@ -125,6 +125,24 @@ class TestDueOrders:
             (8, Reason.NO_SOURCE),
         ]
 
+    def test_what_the_lot_says_is_fetched_long_before_if_nobody_has_it(self):
+        view = make_view("0" * 12 + "1" * 2 + "0" * 26, "*" * 12)
+        drawn = np.zeros(40)
+        drawn[[12, 20, 30]] = [30.0, 20.0, 20.0]
+        terms = {"ahead_seconds": 0.0, "drawn": drawn}
+
+        assert [(o.piece, o.reason) for o in orders(view, **terms)] == [(20, Reason.NO_SOURCE)]
+        assert orders(view, **terms, most_ahead_seconds=5.0) == orders(view, **terms)
+        assert wait(view.closing([20]), **terms) == pytest.approx(30.0 - 20.0)
+
+    def test_lots_do_not_have_a_slow_server_asked_for_what_others_have(self):
+        view = make_view("1" * 40, "*" * 4)
+        slow = replace(SLOW, rate=PIECE / 30)
+        found = orders(view, estimate=slow, drawn=np.full(40, 39.0))
+
+        assert max(order.slack for order in found) == 15.0
+        assert {order.reason for order in found} == {Reason.URGENT}
+
     def test_what_is_under_way_has_a_source_even_if_the_neighbour_no_longer_tells(self):
         assert orders(make_view("0" * 6, "*", in_flight=" xxxxx")) == []
 

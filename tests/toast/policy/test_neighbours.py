@@ -8,6 +8,7 @@ from toast.policy.neighbours import (
     Ahead,
     Candidate,
     NeighbourSettings,
+    company,
     create_neighbours,
     is_worth_calling,
     neighbours_names,
@@ -140,10 +141,54 @@ class TestAhead:
     def test_a_connection_to_someone_the_tracker_does_not_name_stays(self):
         assert choose(self.policy, [someone("a", 120)], connected=["stranger"]) == ["a"]
 
-    @pytest.mark.parametrize("fields", [{"ahead": 0}, {"complete": -1}, {"colour": 1}])
+    @pytest.mark.parametrize(
+        "fields", [{"ahead": 0}, {"beside": 0}, {"complete": -1}, {"colour": 1}]
+    )
     def test_impossible_settings_are_refused(self, fields):
         with pytest.raises(PolicyError):
             create_neighbours("ahead", **fields)
+
+
+class TestCompany:
+    """Several who watch the same moment, and nobody to follow."""
+
+    beside = tuple(someone(name, 100 + n / 10) for n, name in enumerate("abcdefgh", -4))
+
+    def test_those_beside_us(self):
+        others = [someone("late", 90), someone("far", 150), SEED, someone("x"), *self.beside]
+
+        assert company(100.0, [*others, someone("done", 100, complete=True)]) == [*self.beside]
+
+    @pytest.mark.parametrize(("count", "some"), [(2, False), (3, True)])
+    def test_fewer_follow_each_other(self, count, some):
+        assert bool(company(100.0, self.beside[:count])) is some
+
+    @pytest.mark.parametrize(("ahead", "some"), [(1, True), (2, False)])
+    def test_where_enough_are_ahead_they_are_followed(self, ahead, some):
+        people = [*self.beside[:3], *(someone(f"p{n}", 105 + n) for n in range(ahead))]
+
+        assert bool(company(100.0, people)) is some
+
+    def test_several_of_them_are_called_whoever_is_ahead(self):
+        people = [someone("ahead", 105), someone("late", 95), *self.beside]
+        policy = Ahead(ahead=1, beside=4, complete=0)
+
+        chosen = choose(policy, people)
+        assert len(chosen) == 4
+        assert set(chosen) <= set("abcdefgh")
+        assert len({choose(policy, people, seed=s)[0] for s in range(60)}) == 8
+
+    def test_those_who_are_there_count(self):
+        policy = Ahead(ahead=1, beside=4, complete=0)
+
+        assert choose(policy, self.beside, connected="abc")[0] in set("defgh")
+        assert len(choose(policy, self.beside, connected="abc")) == 1
+        assert choose(policy, self.beside, connected="abcd") == []
+
+    def test_viewers_with_the_whole_film_are_taken_besides(self):
+        people = [someone("done", 3, complete=True), *self.beside]
+
+        assert choose(Ahead(beside=2, complete=1), people)[-1] == "done"
 
 
 class TestMeshes:

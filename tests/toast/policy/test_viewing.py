@@ -1,17 +1,20 @@
 """The policies put together: one viewing's decisions, as the viewer and a simulator get them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from toast.common.geometry import BLOCK_BYTES, Geometry
+from toast.policy.budget import BudgetSettings, OriginBudget
 from toast.policy.buffer import BufferDecision, Limited, Unlimited
 from toast.policy.estimate import Uplinks
+from toast.policy.facts import Facts
 from toast.policy.handover import HandOverSettings, OriginEstimate, Reason
 from toast.policy.lookahead import create_horizon
 from toast.policy.pickers import create_picker
-from toast.policy.viewing import Facts, ViewingPolicy, ViewingSettings
+from toast.policy.viewing import ViewingPolicy, ViewingSettings
 
 PIECES = 20
 GEOMETRY = Geometry(PIECES * 4 * BLOCK_BYTES, 4 * BLOCK_BYTES)
@@ -28,7 +31,7 @@ class Full:
         return BufferDecision(np.array([7, 8]), stock.closed, suspend=True)
 
 
-def policy(picker="in-order", *, buffer=None, horizon=None, budget=None, **settings):
+def policy(picker="in-order", *, buffer=None, horizon=None, budget=None, seed=5, **settings):
     return ViewingPolicy(
         GEOMETRY,
         float(PIECES),  # one second a piece
@@ -36,7 +39,7 @@ def policy(picker="in-order", *, buffer=None, horizon=None, budget=None, **setti
         horizon=horizon or create_horizon("fixed", seconds=3.0),
         buffer=buffer or Unlimited(),
         settings=ViewingSettings(**settings),
-        rng=np.random.default_rng(5),
+        rng=np.random.default_rng(seed),
         budget=budget,
     )
 
@@ -176,3 +179,33 @@ def test_who_starves_behind_the_closest_wants_somebody_further_ahead(changes, wi
     for now in range(10):
         decider.decide(facts(now=float(now), **changes), all_blocks)
     assert decider.need_seconds == (6.0 if widened else 0.0)
+
+
+def test_who_watches_with_others_fetches_its_share_long_before():
+    """Nobody has anything: each of nine draws for pieces that are due in 20 s to 40 s."""
+    nobody = np.zeros(PIECES, dtype=np.int32)
+    known = facts(availability=nobody, slack=np.arange(PIECES) + 20.0, lead_seconds=0.3)
+    settings = HandOverSettings(parallel=PIECES)
+    shares = [
+        ordered(
+            policy(hand_over=settings, seed=seed).decide(replace(known, together=9), all_blocks)
+        )
+        for seed in range(9)
+    ]
+    pieces = [piece for share in shares for piece, _ in share]
+    assert {reason for share in shares for _, reason in share} == {Reason.NO_SOURCE}
+    assert 0.5 * PIECES < len(pieces) < 3 * PIECES, "of nine times all"
+    assert len(set(pieces)) > len(pieces) / 3
+    for change in ({"together": 1}, {"together": 9, "paused": True}):
+        decision = policy(hand_over=settings).decide(replace(known, **change), all_blocks)
+        assert decision.orders == []
+
+
+def test_a_server_that_may_give_little_is_not_asked_long_before():
+    short = OriginBudget(BudgetSettings(rate=GEOMETRY.piece_bytes), 0.0)
+    nobody = np.zeros(PIECES, dtype=np.int32)
+    known = facts(availability=nobody, slack=np.arange(PIECES) + 20.0, together=9)
+    short.spend(0.0, 16 * GEOMETRY.piece_bytes)
+    settings = HandOverSettings(parallel=PIECES)
+    assert policy(hand_over=settings).decide(known, all_blocks).orders
+    assert policy(hand_over=settings, budget=short).decide(known, all_blocks).orders == []

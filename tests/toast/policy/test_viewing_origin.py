@@ -24,7 +24,7 @@ from toast.policy import (
     Reason,
     Uplinks,
 )
-from toast.policy.viewing import Counts
+from toast.policy.facts import Counts
 
 FILM_RATE = float(GEOMETRY.piece_bytes)  # one second a piece
 BEGUN = np.array([True, True, False, False])

@@ -334,6 +334,18 @@ async def test_the_lead_of_the_foremost_neighbour(around, tracker):
     assert neighbourhood.lead_seconds(10.0) == pytest.approx(13.0)  # and the first played on
 
 
+async def test_those_at_the_same_moment_are_counted(around, tracker):
+    for address, playhead in ((A, 10_000), (B, 10_400), (C, 9_700), (("127.0.0.4", 4), 40_000)):
+        tracker.add(address, playhead=playhead)
+    neighbourhood, swarm = await around(Obedient(), tracker.url, run=False, clock=Clock())
+    await neighbourhood._announce_all(Watching(), event="started")
+    for position, together in ((10.0, 4), (12.0, 1), (40.0, 1)):
+        watching = Watching()
+        watching.own_position = position
+        neighbourhood._choose(watching, swarm)
+        assert neighbourhood.together == together
+
+
 async def test_one_who_has_come_does_not_end_the_hope_for_another(around, tracker):
     tracker.add(A, playhead=0)
     tracker.add(B, playhead=50_000)
