@@ -5,6 +5,10 @@ films at random: where a film lies on one disk or pair, one of these has more vi
 others. With m viewers for each of g of them, the fullest has about m + sqrt(2 m ln g) (the largest
 of g normal variables), and is the limit of all. Where every extent lies on two random disks, no
 disk is fuller than the others (Sanders, Egner, Korst, SODA 2000).
+
+A third copy feeds no more viewers: it is there for the disk that fails while another one is being
+replaced. With two copies an extent is lost then if it lies on just these two, and long films have
+extents everywhere.
 """
 
 import math
@@ -17,8 +21,8 @@ from vodserver.model import DiskFigures, block_seconds
 
 __all__ = ["PLACEMENTS", "Plan", "Wish", "plan"]
 
-PLACEMENTS: Final = ("rda", "raid1", "naive")
-_COPIES: Final[Mapping[str, int]] = {"rda": 2, "raid1": 2, "naive": 1}
+PLACEMENTS: Final = ("rda", "rda-3", "raid1", "naive")
+_COPIES: Final[Mapping[str, int]] = {"rda": 2, "rda-3": 3, "raid1": 2, "naive": 1}
 _MOST_DISKS: Final = 100_000
 
 
@@ -69,6 +73,7 @@ class Plan:
         streams_random: whole streams if viewers choose films at random.
         streams_after_failure: the same without one disk, of films that are all there.
         films_lost: with that disk, until it is restored.
+        films_lost_by_two: the mean number of films with a hole, if a second disk fails before.
     """
 
     placement: str
@@ -79,6 +84,7 @@ class Plan:
     streams_random: int
     streams_after_failure: int
     films_lost: int
+    films_lost_by_two: float
 
 
 def plan(placement: str, wish: Wish) -> Plan:
@@ -105,6 +111,7 @@ def plan(placement: str, wish: Wish) -> Plan:
         math.floor(_random(placement, wish, disks)),
         math.floor(_after_failure(placement, wish, disks)),
         math.ceil(wish.films / disks) if placement == "naive" else 0,
+        round(wish.films * _lost_by_two(placement, wish, disks), 2),
     )
 
 
@@ -116,7 +123,7 @@ def _each(wish: Wish) -> float:
 
 def _random(placement: str, wish: Wish, disks: int) -> float:
     """Streams of so many disks if viewers choose at random."""
-    if placement == "rda":
+    if placement.startswith("rda"):
         return disks * _each(wish)
     width = _COPIES[placement]
     return disks // width * _mean(width * _each(wish), disks // width)
@@ -134,9 +141,22 @@ def _after_failure(placement: str, wish: Wish, disks: int) -> float:
         pairs = disks // 2
         whole, left = _mean(2 * _each(wish), pairs), _mean(_each(wish), pairs)
         return (pairs - 1) * whole + left
-    if placement == "rda":
+    if placement.startswith("rda"):
         return (disks - 1) * _each(wish)
     return _random(placement, wish, disks - 1) if disks > 1 else 0.0
+
+
+def _lost_by_two(placement: str, wish: Wish, disks: int) -> float:
+    """The chance of a film to have a hole, if two disks fail at random."""
+    if placement == "naive":
+        return min(1.0, 2 / disks)
+    if placement == "raid1":  # that both are of one pair, and the film's
+        return 2 / disks / (disks - 1)
+    if _COPIES[placement] > 2:
+        return 0.0
+    extents = math.ceil(wish.film_seconds / wish.buffer_seconds)
+    spared = 1 - 1 / math.comb(disks, 2)
+    return 1.0 - spared**extents
 
 
 def _up(number: float, step: int) -> int:

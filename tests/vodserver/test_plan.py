@@ -32,6 +32,7 @@ def test_two_copies_take_twice_the_room():
         "naive": 2,
         "raid1": 4,
         "rda": 3,
+        "rda-3": 4,
     }
 
 
@@ -41,10 +42,10 @@ def test_eight_disks_feed_what_the_simulator_says():
     assert found["rda"].disks == 13
     eight = {
         name: plan(name, wish(viewers=n))
-        for name, n in (("rda", 539), ("raid1", 467), ("naive", 418))
+        for name, n in (("rda", 539), ("rda-3", 539), ("raid1", 467), ("naive", 418))
     }
     assert {name: one.disks for name, one in eight.items()} == dict.fromkeys(PLACEMENTS, 8)
-    assert [eight[name].streams_random for name in PLACEMENTS] == [539, 467, 421]
+    assert [eight[name].streams_random for name in PLACEMENTS] == [539, 539, 467, 421]
     assert all(one.streams_even == 539 for one in eight.values())
 
 
@@ -52,9 +53,24 @@ def test_what_one_failure_costs():
     found = {name: plan(name, wish(viewers=400)) for name in PLACEMENTS}
     assert found["rda"].streams_after_failure == 337 == found["rda"].streams_random - 67
     assert found["rda"].films_lost == found["raid1"].films_lost == 0
+    assert found["rda-3"].streams_after_failure == 337
+    assert found["rda-3"].films_lost == 0
     assert found["naive"].films_lost == 13
     for one in found.values():
         assert one.streams_after_failure < one.streams_random
+
+
+def test_what_a_second_failure_costs():
+    """Two of six disks: of a film of 1200 extents in pairs of disks, each of 15 has 80."""
+    lost = {name: plan(name, wish(viewers=400)).films_lost_by_two for name in PLACEMENTS}
+    disks = {name: plan(name, wish(viewers=400)).disks for name in PLACEMENTS}
+    assert disks == {"rda": 6, "rda-3": 6, "raid1": 8, "naive": 8}
+    assert lost == {"rda": 100.0, "rda-3": 0.0, "raid1": pytest.approx(3.57), "naive": 25.0}
+
+
+def test_short_films_may_escape_a_second_failure():
+    clips = plan("rda", wish(film_seconds=5.0, viewers=400))
+    assert clips.films_lost_by_two == pytest.approx(100 / 15, abs=0.01)
 
 
 @given(st.integers(1, 20_000), st.integers(1, 20_000), st.sampled_from(PLACEMENTS))
@@ -77,7 +93,7 @@ def test_wishes_that_cannot_be_meant_are_refused(changes):
 
 
 def test_other_placements_have_no_plan():
-    with pytest.raises(UsageError, match="choose rda, raid1, naive"):
+    with pytest.raises(UsageError, match="choose rda, rda-3, raid1, naive"):
         plan("raid0", wish())
     with pytest.raises(UsageError, match="would be needed"):
         plan("naive", wish(viewers=10**8))

@@ -201,8 +201,9 @@ def _read_calibration(path: Path) -> list[DiskFigures]:
 def plan_command(as_json: bool, **options: Any) -> None:
     """Say how many disks films and viewers take.
 
-    For each placement: disks, streams that they feed with viewers choosing films at random, and
-    how many without one disk.
+    For each placement: disks, streams that they feed with viewers choosing films at random, how
+    many without one disk, and how many films are lost with it or with two. rda-3 is rda with three
+    copies ('init --copies 3').
 
     \b
     Example:
@@ -224,13 +225,17 @@ def plan_command(as_json: bool, **options: Any) -> None:
         print_json({"plans": [dataclasses.asdict(one) for one in plans]})
         return
     shown = Table(box=None, pad_edge=False)
-    headings = ("", "disks", "for films", "for viewers", "streams", "without a disk", "films lost")
+    headings = (
+        *("", "disks", "for films", "for viewers", "streams", "less a disk"),
+        *("films lost", "by two"),
+    )
     for heading in headings:
         shown.add_column(heading, justify="right" if heading else "left")
     for one in plans:
         numbers = (
             *(one.disks, one.disks_for_films, one.disks_for_viewers),
             *(one.streams_random, one.streams_after_failure, one.films_lost),
+            f"{one.films_lost_by_two:.3g}",
         )
         shown.add_row(one.placement, *map(str, numbers))
     Console().print(shown)

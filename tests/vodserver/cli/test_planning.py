@@ -152,9 +152,11 @@ def test_a_plan_for_every_placement():
     found = answer("plan", "--films", 100, "--viewers", 400, "--busy", 100)["plans"]
     assert [(one["placement"], one["disks"]) for one in found] == [
         ("rda", 6),
+        ("rda-3", 6),
         ("raid1", 8),
         ("naive", 8),
     ]
     shown = invoke("plan", "--films", 100, "--viewers", 400).output
-    assert "without a disk" in shown
+    assert "less a disk" in shown
+    assert "by two" in shown
     assert "rda" in shown
