@@ -8,7 +8,7 @@ two, two make four, and there is time for it.
 Nobody says who shall. Each piece's fetching is put off by chance, long by most and hardly at all by
 a few, and left when a neighbour has the piece by then. With the exponential distribution that
 feedback to a multicast is suppressed with, few are early however many there are (RFC 5401,
-section 3.2.2).
+NACK suppression).
 """
 
 import math
