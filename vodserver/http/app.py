@@ -5,7 +5,6 @@ import functools
 import json
 import logging
 import re
-import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -23,6 +22,7 @@ from vodserver.http.fast import FastPath, FastRequest
 from vodserver.http.guard import ROUTE, answer_failures, make_guard, make_protocol, make_recorder
 from vodserver.http.limits import AddressLimit, Timeouts
 from vodserver.http.links import LinkPolicy, read_secrets
+from vodserver.http.listening import listen
 from vodserver.http.metrics import (
     CONTENT_TYPE,
     HttpCounts,
@@ -118,7 +118,7 @@ class HttpServer:
             shutdown_timeout=settings.shutdown_seconds,
         )
         self._gate: Gate | None = None
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self.address = ""
         """The IP address that it listens on, once started."""
         self.url = ""
@@ -145,7 +145,14 @@ class HttpServer:
         self._gate = self._make_gate()
         context = None if self._tls is None else self._tls.context
         try:
-            self._server = await self._listen(host, port, context)
+            self._servers = await listen(
+                self._gate,
+                host,
+                port,
+                tls=context,
+                handshake_seconds=settings.header_timeout_seconds,
+                reuse_port=self._reuse_port,
+            )
         except (OSError, OverflowError, UnicodeError) as error:
             await self.close()
             reason = getattr(error, "strerror", None) or str(error)
@@ -153,32 +160,18 @@ class HttpServer:
                 f"cannot serve on {host} port {port}: {reason}; "
                 "choose another with --port or --host"
             ) from error
-        self.address, bound_port = self._server.sockets[0].getsockname()[:2]
+        self.address, bound_port = self._servers[0].sockets[0].getsockname()[:2]
         shown = f"[{self.address}]" if ":" in self.address else self.address
         self.url = f"{'http' if context is None else 'https'}://{shown}:{bound_port}"
         self.public_url = (settings.public_url or self.url).rstrip("/")
         self._probe.start()
 
-    async def _listen(self, host: str, port: int, context: ssl.SSLContext | None) -> asyncio.Server:
-        assert self._gate is not None
-        handshake = None if context is None else self._settings.header_timeout_seconds
-        return await asyncio.get_running_loop().create_server(
-            self._gate,
-            host,
-            port,
-            backlog=512,
-            reuse_address=True,
-            reuse_port=self._reuse_port or None,
-            ssl=context,
-            ssl_handshake_timeout=handshake,
-        )
-
     async def close(self) -> None:
         """Stop listening, let requests under way end, and close."""
         self._probe.stop()
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        for server in self._servers:
+            server.close()
+        self._servers = []
         await self._runner.cleanup()
         if self._gate is not None:
             await self._gate.close(grace_seconds=self._settings.shutdown_seconds)

@@ -92,7 +92,7 @@ def send_at_once(
         OSError: the connection is gone.
     """
     sock, head = into
-    at, headed = start, 0
+    at, headed, fd = start, 0, sock.fileno()
     while at < end:
         ready = source.ready(title, at, end)
         if ready is None or ready.file is None:
@@ -100,7 +100,7 @@ def send_at_once(
         try:
             if not headed:
                 headed = sock.send(head, _MORE)
-            sent = _send_file(sock.fileno(), ready) if headed == len(head) else 0
+            sent = _send_file(fd, ready) if headed == len(head) else 0
         except BlockingIOError:
             return headed, at - start, True
         except ReplicaError as error:  # whoever goes on from here has another replica

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from vodserver.errors import DiskError
-from vodserver.store.files import OpenFile
+from vodserver.store.files import OpenFile, read_fully
 from vodserver.store.layout import extent_path
 
 __all__ = ["Disk", "ExtentKey", "RealDisk"]
@@ -82,6 +82,8 @@ class RealDisk:
         self.path = path
         self._last: tuple[ExtentKey, OpenFile] | None = None
         self._reading: int | None = None
+        self._reached = -1
+        """Where the last read through `_reading` ended."""
         self._buffer = bytearray()
         self._aligned: mmap.mmap | None = None
 
@@ -132,11 +134,15 @@ class RealDisk:
     ) -> tuple[int, memoryview]:
         if self._reading is None:
             # What is sent from must have nothing read ahead; a disk without that does half as much.
-            self._reading = file.reopen()
+            self._reading, self._reached = file.reopen(), -1
         if len(self._buffer) < length:
             self._buffer = bytearray(length)
         view = memoryview(self._buffer)
-        return _fill(self._reading, view[:length], offset, length), view
+        count = read_fully(
+            self._reading, view[:length], offset, length, begins=offset != self._reached
+        )
+        self._reached = offset + count
+        return count, view
 
     def _read_direct(
         self, file: OpenFile, extent: ExtentKey, offset: int, length: int
@@ -151,23 +157,8 @@ class RealDisk:
             fd = os.open(extent_path(self.path, *extent), flags)
             try:
                 if _DIRECT:
-                    return _fill(fd, view[:wanted], offset, length), view
+                    return read_fully(fd, view[:wanted], offset, length), view
             finally:
                 os.close(fd)
         os.posix_fadvise(file.fd, offset, length, os.POSIX_FADV_DONTNEED)
-        return _fill(file.fd, view[:length], offset, length), view
-
-
-def _fill(fd: int, view: memoryview, offset: int, enough: int) -> int:
-    """Read until there is enough or the file ends; how many bytes.
-
-    Where a file ends within a page, going on would be a read at an odd offset, which a disk that
-    is read directly refuses.
-    """
-    have = 0
-    while have < enough:
-        count = os.preadv(fd, [view[have:]], offset + have)
-        if count == 0:
-            break
-        have += count
-    return have
+        return read_fully(file.fd, view[:length], offset, length), view

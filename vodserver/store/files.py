@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["OpenFile"]
+__all__ = ["OpenFile", "read_fully"]
 
 _NOWAIT: Final = getattr(os, "RWF_NOWAIT", 0)
 _PAGE: Final = mmap.PAGESIZE
@@ -20,6 +20,10 @@ _MAP_SHARED: Final = 1
 _PROT_READ: Final = 1
 _CACHESTAT: Final = 451
 """Number of the system call; the same on every architecture."""
+
+_FIRST_BYTES: Final = 16 * 1024
+_GROWTH: Final = 4
+"""As fast as the kernel lets its own folios grow."""
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
@@ -39,8 +43,7 @@ class _Scratch(threading.local):
     """What a thread's system calls are given and answer into."""
 
     def __init__(self) -> None:
-        self.span: Any = (ctypes.c_uint64 * 2)()
-        self.found: Any = (ctypes.c_uint64 * 5)()
+        self.both: Any = (ctypes.c_uint64 * 2)(), (ctypes.c_uint64 * 5)()
 
 
 _scratch: Final = _Scratch()
@@ -48,7 +51,7 @@ _scratch: Final = _Scratch()
 
 def _cached_pages(fd: int, begin: int, size: int) -> int | None:
     """Pages of a part of a file that the kernel has; None where it does not tell."""
-    span, found = _scratch.span, _scratch.found
+    span, found = _scratch.both
     span[0], span[1] = begin, size
     if _at_once.syscall(_CACHESTAT, fd, span, found, 0):
         return None
@@ -117,9 +120,11 @@ class OpenFile:
         """
         if not self._told_truth or stop > self.size:
             return False
-        first = begin // _PAGE * _PAGE
+        first = begin - begin % _PAGE
         if _ASK_CACHESTAT:
-            return _cached_pages(self.fd, first, stop - first) == -(-(stop - first) // _PAGE)
+            return (
+                _cached_pages(self.fd, first, stop - first) == (stop - first + _PAGE - 1) // _PAGE
+            )
         if self._address is None:
             return False
         vector = ctypes.create_string_buffer(-(-(stop - first) // _PAGE))
@@ -143,3 +148,32 @@ class OpenFile:
             _libc.munmap(self._address, self.size)
         if self.fd >= 0:
             os.close(self.fd)
+
+
+def read_fully(fd: int, into: memoryview, offset: int, enough: int, *, begins: bool = False) -> int:
+    """Read until there is enough or the file ends; how many bytes.
+
+    Where a file ends within a page, going on would be a read at an odd offset, which a disk that
+    is read directly refuses.
+
+    Args:
+        fd: a file.
+        into: where to, `enough` bytes or more.
+        offset: where in the file to begin.
+        enough: how many bytes are wanted.
+        begins: the first read here, of a file that the kernel may read ahead. It then begins with
+            little and asks for ever more. Linux (mm/readahead.c) keeps what it reads in folios
+            that grow with each step of a sequence, from one page; all that is asked for in one
+            call it keeps in single pages, and looking at these and sending them takes longer.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    have, step = 0, _FIRST_BYTES if begins else len(into)
+    while have < enough:
+        count = os.preadv(fd, [into[have : have + step]], offset + have)
+        if count == 0:
+            break
+        have += count
+        step *= _GROWTH
+    return have

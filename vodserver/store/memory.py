@@ -14,6 +14,7 @@ from vodserver.errors import DiskError
 from vodserver.store.disks import ExtentKey
 from vodserver.store.dispatched import Dispatched
 from vodserver.store.files import OpenFile
+from vodserver.store.rows import Extent
 from vodserver.store.sums import SUM_SPAN, matches
 
 __all__ = ["Memory", "raise_open_files_limit"]
@@ -26,10 +27,12 @@ _SHARE: Final = 4
 class _Entry:
     """A replica, and which of its spans are verified: one bit for each, the first the lowest."""
 
-    __slots__ = ("file", "reads", "slot", "stamp", "verified")
+    __slots__ = ("file", "reads", "slot", "stamp", "verified", "whole")
 
     def __init__(self, file: OpenFile, slot: int, reads: int) -> None:
         self.file = file
+        self.whole = _bits(0, file.size)
+        """What is verified when all of it is."""
         self.slot = slot
         self.reads = reads
         """How many reads of it were dispatched when what is verified was verified."""
@@ -55,19 +58,18 @@ class Memory:
         self._entries: OrderedDict[tuple[ExtentKey, int], _Entry] = OrderedDict()
 
     def ready(
-        self, key: ExtentKey, disk: int, begin: int, stop: int, *, size: int, sums: bytes
+        self, key: ExtentKey, disk: int, begin: int, stop: int, extent: Extent
     ) -> OpenFile | None:
         """The open replica if bytes [begin, stop) of it are in memory and verified.
 
         Never waits for a disk. What is in memory but was never verified here is verified now.
 
         Args:
-            key: the extent.
+            key: the extent's name.
             disk: whose replica.
             begin: first byte.
             stop: one past the last.
-            size: bytes of the extent.
-            sums: its checksums.
+            extent: its size and checksums.
 
         Raises:
             DiskError: what is in memory is not what was written.
@@ -78,29 +80,30 @@ class Memory:
             return None
         file = entry.file
         stamp = file.stamp()
-        if stamp is None:
-            del self._entries[held]
-            return None
         if stamp != entry.stamp:
+            if stamp is None:
+                del self._entries[held]
+                return None
             # Somebody wrote into the file: what was right in memory may be so no more.
             entry.stamp = stamp
             entry.verified = 0
         self._entries.move_to_end(held)
-        bits = _bits(begin, stop)
         if not file.in_memory(begin, stop):
-            entry.verified &= ~bits
+            entry.verified &= ~_bits(begin, stop)
             return None
         # Asked only now: what a read brought in since it was counted was not seen in memory before.
         if self._dispatched.count(entry.slot) != entry.reads:
             self._renew(entry)
-        if entry.verified & bits != bits:
-            low, high = _spans(begin, stop, size)
-            data = file.read_now(low, high)
-            if data is None:
-                return None
-            if not matches(data, low, sums):
-                raise DiskError("its checksum does not match")
-            entry.verified |= bits
+        if entry.verified != entry.whole:
+            bits = _bits(begin, stop)
+            if entry.verified & bits != bits:
+                low, high = _spans(begin, stop, extent.size)
+                data = file.read_now(low, high)
+                if data is None:
+                    return None
+                if not matches(data, low, extent.sums):
+                    raise DiskError("its checksum does not match")
+                entry.verified |= bits
         return file
 
     def learn(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from vodserver.errors import DiskError
+from vodserver.store.files import read_fully
 from vodserver.store.layout import draft_path, extent_path, flush_directory
 from vodserver.store.sums import sums_of
 
@@ -71,9 +72,7 @@ def write_verified(disk: Path, path: Path, data: bytes, sums: bytes) -> None:
             os.fsync(fd)
             # Out of memory with it, so that what is read back comes from the disk.
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.lseek(fd, 0, os.SEEK_SET)
-            with os.fdopen(fd, "rb", closefd=False) as file:
-                same = sums_of(file.read()) == sums
+            same = _sums_read(fd, len(data)) == sums
         finally:
             os.close(fd)
     except OSError as error:
@@ -89,9 +88,15 @@ def is_intact(path: Path, size: int, sums: bytes) -> bool:
             if os.fstat(file.fileno()).st_size != size:
                 return False
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            return sums_of(file.read(size + 1)) == sums
+            return _sums_read(file.fileno(), size) == sums
     except OSError:
         return False
+
+
+def _sums_read(fd: int, size: int) -> bytes:
+    """The checksums of a file's first `size` bytes, or of what there is of them."""
+    data = memoryview(bytearray(size))
+    return sums_of(data[: read_fully(fd, data, 0, size, begins=True)])
 
 
 def disk_error(disk: Path, error: OSError) -> DiskError:

@@ -244,8 +244,14 @@ class Store:
         Returns:
             None: a disk has to be asked, with `fetch`.
         """
-        extent, begin, stop = self._part(title, at, end)
-        return self._resident.ready(title.folder, extent, begin, stop)
+        current = self._titles.get(title.id)
+        if current is not title:
+            extent, begin, stop = self._part(title, at, end)
+            return self._resident.ready(title.folder, extent, begin, stop)
+        number, begin = divmod(at, title.extent_bytes)
+        extent = title.extents[number]
+        stop = begin + end - at
+        return self._resident.ready(title.folder, extent, begin, min(extent.size, stop))
 
     def note_fault(self, title: Title, at: int, disk: int, fault: str) -> None:
         """The replica with byte `at` on this disk cannot be sent: it is bad."""
@@ -291,9 +297,7 @@ class Store:
                 if data is not None:
                     part = data[begin - wanted.low : stop - wanted.low]
                     return Ready(None, begin, len(part), number, part)
-                file = self._memory.ready(
-                    key, number, begin, stop, size=extent.size, sums=extent.sums
-                )
+                file = self._memory.ready(key, number, begin, stop, extent)
                 if file is not None:
                     return Ready(file, begin, stop - begin, number)
             else:

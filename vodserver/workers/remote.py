@@ -81,6 +81,7 @@ class RemoteStore:
         """These disks are there, and no others."""
         for number in [n for n, disk in self._disks.items() if paths.get(n) != disk.path]:
             del self._disks[number]
+            self._memory.forget_disk(number)
         for number in paths.keys() - self._disks.keys():
             self._disks[number] = RealDisk(paths[number])
 
@@ -195,6 +196,8 @@ class RemoteStore:
                 file = await self._open(key, disk, there.path)
             except OSError:
                 return None  # it went meanwhile
+            if self._disks.get(disk) is not there:
+                return None  # and so did the whole disk
         self._resident.bad.discard((*key, disk))  # it was just read, and was right there
         # It is open now, and nothing of it is known: who wrote to it before, or what was read into
         # it since the main process verified it, nobody would notice here.

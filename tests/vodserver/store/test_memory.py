@@ -10,6 +10,7 @@ from vodserver.errors import DiskError
 from vodserver.store.dispatched import Dispatched
 from vodserver.store.files import OpenFile
 from vodserver.store.memory import Memory, raise_open_files_limit
+from vodserver.store.rows import Extent
 from vodserver.store.sums import SUM_SPAN, sums_of
 
 KEY = ("t", 0)
@@ -36,7 +37,7 @@ def memory():
 
 
 def ready(memory, begin=0, stop=1, disk=0):
-    return memory.ready(KEY, disk, begin, stop, size=SIZE, sums=SUMS)
+    return memory.ready(KEY, disk, begin, stop, Extent(KEY[1], SIZE, (disk,), SUMS))
 
 
 def touch(path):

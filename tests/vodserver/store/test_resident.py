@@ -71,6 +71,7 @@ def test_a_disk_that_is_not_there_is_passed_over(looking):
     number = looking.extent.disks[0]
     looking.open(number)
     del looking.disks[number]
+    looking.memory.forget_disk(number)
 
     assert looking.ready() is None
 

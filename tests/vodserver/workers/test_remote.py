@@ -169,6 +169,17 @@ async def test_disks_that_a_worker_cannot_open_have_their_bytes_sent_over(home, 
         assert await read(at.remote, title, 0, title.film_bytes) == film
 
 
+async def test_what_lies_on_a_disk_that_went_is_let_go_of(home, staff):
+    with home.open() as store:
+        at = await staff(store)
+        title = at.remote.title("clock")
+        ready = await at.remote.fetch(title, 0, 1000)
+        assert ready.file is not None
+        at.remote.set_disks({})
+
+        assert at.remote.ready(title, 0, 1000) is None
+
+
 async def test_titles_come_change_and_go_with_the_news(home, staff, film):
     with home.open() as store:
         at = await staff(store)
