@@ -14,7 +14,7 @@ _NOTSENT_LOWAT: Final = getattr(socket, "TCP_NOTSENT_LOWAT", None)
 _NOTSENT_BYTES: Final = 128 * 1024
 _ROUND_TRIP: Final = 68  # offset of tcpi_rtt, microseconds
 _SHORT_MICROSECONDS: Final = 1000
-_SHORT_BUFFER_BYTES: Final = 640 * 1024  # the kernel doubles it, for its own needs
+_SHORT_BUFFER_BYTES: Final = 256 * 1024  # the kernel doubles it, for its own needs
 _TCP_INFO: Final = getattr(socket, "TCP_INFO", None)
 _BYTES_ACKED: Final = 120  # offset of tcpi_bytes_acked in struct tcp_info (Linux 4.1 and later)
 _TCP_INFO_BYTES: Final = 256
@@ -114,10 +114,12 @@ def keep_little_under_way(sock: Any) -> None:
 
     What it holds beyond that is no use to the client, and has left the processor's caches when its
     turn comes. On long paths the kernel only asks for more when little waits to go out. On short
-    ones the send buffer is small instead: 1.3 MB are on their way at most, which at a millisecond
-    is still 10 Gb/s. Into that a range of a megabyte goes whole and with one system call, also
-    while the client's window is still small: the kernel goes on with it by itself, and the client
-    need not wait until the event loop comes round to it again.
+    ones the send buffer is small instead: half a megabyte is on its way at most, which at a
+    millisecond is still 4 Gb/s. Into that a range of a quarter of a megabyte goes whole and with
+    one system call, also while the client's window is still small: the kernel goes on with it by
+    itself, and the client need not wait until the event loop comes round to it again. With twice
+    as much, larger ranges to many clients take a fifth to a half more of the processor's time;
+    with half as much, all of them do (benchmarks/bench_server.py).
 
     Args:
         sock: a connection that was just accepted: its round trip is known by then.

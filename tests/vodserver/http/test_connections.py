@@ -146,7 +146,7 @@ async def test_a_server_that_stops_closes_its_connections(store, serving, connec
 
 
 async def test_on_a_short_path_little_of_a_film_is_under_way(endless, serving, connect):
-    """1.3 MB in our kernel, and what the client's takes; not what theirs would grow to."""
+    """Half a megabyte in our kernel, and what the client's takes; not what theirs would grow to."""
     store, film = endless
     server = await serving(store)
     client = await connect(server, limit=1024)
@@ -159,5 +159,5 @@ async def test_on_a_short_path_little_of_a_film_is_under_way(endless, serving, c
 
     peer = client.writer.get_extra_info("sockname")
     (ours,) = (c for c in server._gate._open if c._peer == peer[0])
-    assert ours.own_socket().getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 1280 * 1024
+    assert ours.own_socket().getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == 512 * 1024
     assert film.read_bytes < 16_000_000
