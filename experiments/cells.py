@@ -37,7 +37,7 @@ def _picker(name: str, share: float) -> Cell:
 
 def _speed(name: str, shows: str, *options: str) -> Cell:
     """Ranges of every size as fast as nginx with sendfile gives them, small ones half as fast."""
-    command = ("python", "benchmarks/bench_server.py", "--json", "--seconds", "1", "--rounds", "5")
+    command = ("python", "benchmarks/bench_server.py", "--json", "--seconds", "2", "--rounds", "5")
     return Cell(
         name,
         shows,
