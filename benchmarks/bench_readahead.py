@@ -7,7 +7,7 @@ of both are sent over loopback, by sendfile(2), to a process on another core tha
 drop them, and the kernel is asked what of each range it has in memory. The order alternates.
 Printed are medians over the rounds, and ratios within them.
 
-    python benchmarks/bench_readahead.py [--files 12] [--file-bytes 9MiB] [--rounds 7] [--json]
+    python benchmarks/bench_readahead.py [--files 12] [--file-bytes 9MiB] [--rounds 21] [--json]
 """
 
 import json
@@ -116,7 +116,7 @@ def compare(folder: Path, files: int, file_bytes: int, rounds: int) -> dict[str,
 @click.command(name="bench_readahead")
 @click.option("--files", type=click.IntRange(1), default=12, show_default=True)
 @click.option("--file-bytes", type=SIZE, default=9 << 20, help="Of each.  [default: 9 MiB]")
-@click.option("--rounds", type=click.IntRange(1), default=7, show_default=True)
+@click.option("--rounds", type=click.IntRange(1), default=21, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON with the figures.")
 def bench(files: int, file_bytes: int, rounds: int, as_json: bool) -> None:
     """Measure how fast ranges are sent that were read in two ways."""

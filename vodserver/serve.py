@@ -10,6 +10,7 @@ from vodserver.http import HttpServer
 from vodserver.seed import Seed, SeedSettings
 from vodserver.settings import ServeSettings
 from vodserver.store import Store
+from vodserver.store.held import held_share
 from vodserver.store.upkeep import Keeper, UpkeepSettings
 from vodserver.workers import Crew
 
@@ -67,6 +68,7 @@ async def serve(
     # Several processes are needed only where one core is not enough.
     http: HttpServer | Crew
     if settings.workers == 1:
+        store.hold_at_most(held_share(settings.held_bytes))
         http = HttpServer(store, settings, seed_status=seed_status)
     else:
         http = Crew(store, settings, seed_status=seed_status)

@@ -47,6 +47,12 @@ class ServeSettings:
     client_connections: int | None = 512
     """Most of them from one client, which is an IPv4 address or an IPv6 /64; None for no limit."""
 
+    held_bytes: int | None = None
+    """Of what is asked for most, so much is kept in memory (mlock) and need not be looked for; by
+    default a quarter of this machine's memory, or of what its control group may have, if that is
+    less. 0 leaves all of it to the kernel. A user other than root needs a limit that allows it
+    (RLIMIT_MEMLOCK, systemd's LimitMEMLOCK)."""
+
     request_line_limit: int = 4096
     """Longest method, path and query that are read; more is refused (400)."""
 

@@ -19,7 +19,7 @@ DOC = (Path(__file__).parents[2] / "docs" / "vodserver.md").read_text()
 def test_every_setting_is_documented_with_its_default(field):
     row = DOC.split("## Settings")[1].split(f"\n| `{field.name}` |")[1].splitlines()[0]
     _, default = (cell.strip() for cell in row.split("|")[:2])
-    words = {None: ("as bound", "that of HTTP", "no limit", "none"), (): ("none",)}
+    words = {None: ("as bound", "that of HTTP", "no limit", "none", "a quarter"), (): ("none",)}
     words |= {True: ("yes",), False: ("no",)}
 
     if isinstance(field.default, bool | tuple | None):

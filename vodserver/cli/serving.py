@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from toast.common.cli import RATE, SECONDS, print_json
+from toast.common.cli import RATE, SECONDS, SIZE, print_json
 from toast.common.errors import UsageError
 from toast.common.eventloop import new_loop
 from vodserver.cli.group import cli, json_option, store_option
@@ -90,6 +90,14 @@ _FILE = click.Path(path_type=Path)
     default=_DEFAULTS.client_connections,
     show_default=True,
     help="Most connections of one client address.",
+)
+@click.option(
+    "--held-memory",
+    "held_bytes",
+    type=SIZE,
+    default=_DEFAULTS.held_bytes,
+    help="Keep so much of what is asked for most in memory; 0 leaves it to the kernel.  "
+    "[default: a quarter of memory]",
 )
 @click.option(
     "--require-signed",

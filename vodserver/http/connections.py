@@ -45,6 +45,9 @@ class Gate:
         chunk_bytes: most handed to a socket before others have their turn.
         observe: told of every answer of the fast path: the request, the client's address, bytes of
             the film that were sent, seconds.
+
+    Attributes:
+        closing: connections end with the answer that they are at.
     """
 
     def __init__(
@@ -74,14 +77,14 @@ class Gate:
         self._refusals: set[Refusal] = set()
         self._empty = asyncio.Event()
         self._sweeping: asyncio.TimerHandle | None = None
-        self._closing = False
+        self.closing = False
         self._sent = 0
         self._accepted = 0
         self._refused = 0
 
     def __call__(self) -> asyncio.Protocol:
         """The protocol of a new connection."""
-        if self._closing or (len(self._open) >= self._limit and not self._make_room()):
+        if self.closing or (len(self._open) >= self._limit and not self._make_room()):
             return self.refuse()
         self._accepted += 1
         connection = _Connection(self)
@@ -140,7 +143,7 @@ class Gate:
         Args:
             grace_seconds: answers of the fast path that are under way get so long to end.
         """
-        self._closing = True
+        self.closing = True
         self._empty.clear()
         if self._sweeping is not None:
             self._sweeping.cancel()
@@ -157,11 +160,6 @@ class Gate:
             await self._empty.wait()
         self.writable.close()
 
-    @property
-    def closing(self) -> bool:
-        """Whether connections end with the answer that they are at."""
-        return self._closing
-
     def _sweep_later(self) -> None:
         self._sweeping = asyncio.get_running_loop().call_later(_SWEEP_SECONDS, self._sweep)
 
@@ -177,14 +175,6 @@ class Gate:
 
 class _Connection(asyncio.Protocol):
     """One connection: the fast path, until a request is not for it; then aiohttp's protocol."""
-
-    # There are thousands of them, and each time it is another one's turn it has left the
-    # processor's caches: what is in one piece comes back sooner.
-    __slots__ = (
-        *("_began", "_buffer", "_deadline", "_drained", "_ended", "_ends", "_entered", "_gate"),
-        *("_inner", "_loop", "_peer", "_reading", "_request", "_sending", "_sent", "_socket"),
-        "_transport",
-    )
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
@@ -433,9 +423,15 @@ class _Connection(asyncio.Protocol):
             return
         at += sent
         self._sent = headed + sent
-        transport.note_sent(self._sent)
+        transport.written += self._sent
+        gate.count(self._sent)
         if at == end:
-            self._done(None)
+            if self._buffer or self._ends or gate.closing or not self._reading:
+                self._done(None)
+                return
+            now = self._observe()
+            self._deadline = now + gate.timeouts.keepalive_seconds
+            gate.idle(self, now)
             return
         gate.idle(self, None)
         self._deadline = self._began + gate.timeouts.send_seconds

@@ -46,8 +46,6 @@ class CountedTransport:
         connection: whose it is.
     """
 
-    __slots__ = ("_aborted", "_gate_count", "_transport", "connection", "written")
-
     def __init__(
         self, transport: asyncio.Transport, count: Callable[[int], None], connection: Any
     ) -> None:

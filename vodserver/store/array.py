@@ -150,11 +150,11 @@ class DiskArray:
             self._move_waiters(slot.running)
         self._dispatch_all()
 
-    def note_resident(self, number: int, reads: int, size: int) -> None:
+    def note_resident(self, disk: int, size: int, *, parts: int = 1) -> None:
         """Count parts that were sent from memory."""
-        slot = self._slots.get(number)
+        slot = self._slots.get(disk)
         if slot is not None:
-            slot.resident_reads += reads
+            slot.resident_reads += parts
             slot.resident_bytes += size
 
     def load(self, number: int) -> DiskLoad | None:

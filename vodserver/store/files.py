@@ -31,7 +31,10 @@ _libc.mmap.argtypes = [
     *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int),
     ctypes.c_longlong,
 ]
-_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_libc.munmap.argtypes = _libc.mlock.argtypes = _libc.munlock.argtypes = [
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+]
 _MAP_FAILED: Final = ctypes.c_void_p(-1).value
 _at_once: Final = ctypes.PyDLL(None, use_errno=True)
 """For calls that never wait. Handing the interpreter to another thread meanwhile costs as much as
@@ -72,14 +75,21 @@ class OpenFile:
     Args:
         path: the file.
 
+    Attributes:
+        fd: its descriptor.
+        size: its bytes, when it was opened.
+        opened_stamp: what `stamp` said then.
+        held: all of it stays in memory, see `hold`.
+
     Raises:
         OSError: it cannot be opened.
     """
 
-    __slots__ = ("_address", "_told_truth", "fd", "opened_stamp", "size")
+    __slots__ = ("_address", "_told_truth", "fd", "held", "opened_stamp", "size")
 
     def __init__(self, path: Path) -> None:
         self.fd = -1
+        self.held = False
         self._address: int | None = None
         self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         # Else what is sent would have the kernel read on, and bring in what nobody verifies.
@@ -89,9 +99,7 @@ class OpenFile:
         self.opened_stamp = found.st_ctime_ns
         self._told_truth = os.geteuid() in {found.st_uid, 0}
         if self.size and self._told_truth and not _ASK_CACHESTAT:
-            address = _libc.mmap(None, self.size, _PROT_READ, _MAP_SHARED, self.fd, 0)
-            if address != _MAP_FAILED:
-                self._address = address
+            self._map()
 
     def reopen(self) -> int:
         """A descriptor of the very same file, for reading it from front to back."""
@@ -113,11 +121,41 @@ class OpenFile:
         found = os.fstat(self.fd)
         return found.st_ctime_ns if found.st_nlink else None
 
+    def hold(self) -> bool:
+        """Keep all of the file in memory (mlock(2)), if it is there now; whether it is kept.
+
+        The kernel then takes nothing of it away, so that nothing needs to be asked any more. A
+        page that is written to by others changes nevertheless: see `stamp`.
+
+        Raises:
+            OSError: this process may not keep so much.
+        """
+        if not self.held and self.in_memory(0, self.size):
+            if self._address is None:
+                self._map()
+            if self._address is None or _libc.mlock(self._address, self.size):
+                raise OSError(ctypes.get_errno(), "cannot be kept in memory")
+            self.held = True
+        return self.held
+
+    def let_go(self) -> None:
+        """Keep it in memory no longer."""
+        if self.held:
+            self.held = False
+            _libc.munlock(self._address, self.size)
+
+    def _map(self) -> None:
+        address = _libc.mmap(None, self.size, _PROT_READ, _MAP_SHARED, self.fd, 0)
+        if address != _MAP_FAILED:
+            self._address = address
+
     def in_memory(self, begin: int, stop: int) -> bool:
         """Whether bytes [begin, stop) can be read without waiting for the disk; never blocks.
 
         False also where that cannot be known.
         """
+        if self.held:
+            return stop <= self.size
         if not self._told_truth or stop > self.size:
             return False
         first = begin - begin % _PAGE

@@ -106,6 +106,7 @@ class Store:
             learn=self._resident.learn,
             fault=self._note_bad,
         )
+        self.note_resident = self._array.note_resident
 
     def __enter__(self) -> Self:
         return self
@@ -233,6 +234,10 @@ class Store:
 
     # --- reading
 
+    def hold_at_most(self, count: int) -> None:
+        """Keep so many bytes of what is asked for most in memory (mlock(2)); at first none."""
+        self._memory.most_held_bytes = count
+
     def ready(self, title: Title, at: int, end: int) -> Ready | None:
         """What of bytes [at, end) of a film can be sent without waiting: a part from `at` on.
 
@@ -257,10 +262,6 @@ class Store:
         """The replica with byte `at` on this disk cannot be sent: it is bad."""
         extent, _, _ = self._part(title, at, at + 1)
         self._note_bad((title.folder, extent.number), disk, fault)
-
-    def note_resident(self, disk: int, size: int, *, parts: int = 1) -> None:
-        """Count bytes that were sent without asking the disk that they lie on."""
-        self._array.note_resident(disk, parts, size)
 
     async def fetch(
         self, title: Title, at: int, end: int, *, background: bool = False, keep: bool = False

@@ -21,6 +21,7 @@ from vodserver.errors import ChannelError
 from vodserver.http import HttpServer
 from vodserver.interpreter import settle_interpreter
 from vodserver.store.dispatched import Dispatched
+from vodserver.store.held import held_share
 from vodserver.store.memory import raise_open_files_limit
 from vodserver.workers.channel import Answer, Channel
 from vodserver.workers.remote import RemoteGate, RemoteStore
@@ -129,6 +130,7 @@ class Worker:
         self._channel.tell("failed", message=str(error), usage=usage)
 
     async def _start(self, store: RemoteStore, terms: Terms) -> None:
+        store.hold_at_most(held_share(terms.settings.held_bytes))
         self._http = HttpServer(
             store,
             terms.settings,

@@ -75,6 +75,10 @@ class RemoteStore:
         self._memory.clear()
         self._catalog.close()
 
+    def hold_at_most(self, count: int) -> None:
+        """Keep so many bytes of what is asked for most in memory; see `Store.hold_at_most`."""
+        self._memory.most_held_bytes = count
+
     # --- news
 
     def set_disks(self, paths: Mapping[int, Path]) -> None:

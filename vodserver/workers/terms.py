@@ -8,6 +8,7 @@ from typing import Any
 
 from vodserver.errors import ChannelError
 from vodserver.settings import ServeSettings
+from vodserver.store.held import held_share
 
 __all__ = ["Terms", "share_of"]
 
@@ -90,6 +91,7 @@ def share_of(settings: ServeSettings, workers: int, port: int) -> ServeSettings:
         port=port,
         http_connections=math.ceil(settings.http_connections / workers),
         client_connections=None if most is None else math.ceil(most / workers),
+        held_bytes=held_share(settings.held_bytes, workers),
         egress_rate=None if settings.egress_rate is None else settings.egress_rate / workers,
         workers=1,
     )

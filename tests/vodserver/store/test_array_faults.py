@@ -165,7 +165,7 @@ async def test_no_disk_at_all(make):
         await rig.ask()
     assert rig.array.numbers == ()
     assert rig.array.disk(0) is rig.array.load(0) is None
-    rig.array.note_resident(0, 1, 1)
+    rig.array.note_resident(0, 1)
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS.names())

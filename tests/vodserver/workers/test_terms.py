@@ -57,13 +57,19 @@ def test_what_are_no_terms_is_refused(values):
 
 def test_limits_of_the_server_are_divided_and_those_of_a_connection_are_not():
     whole = ServeSettings(
-        workers=3, http_connections=10, client_connections=2, egress_rate=9e6, streams_limit=7
+        workers=3,
+        http_connections=10,
+        client_connections=2,
+        egress_rate=9e6,
+        held_bytes=3000,
+        streams_limit=7,
     )
     share = share_of(whole, 3, 4711)
 
     assert (share.port, share.http_connections, share.client_connections) == (4711, 4, 1)
-    assert share.egress_rate == 3e6
-    changed = {"port", "http_connections", "client_connections", "egress_rate", "workers"}
+    assert (share.egress_rate, share.held_bytes) == (3e6, 1000)
+    changed = {"port", "http_connections", "client_connections", "egress_rate", "held_bytes"}
+    changed.add("workers")
     for field in dataclasses.fields(whole):
         if field.name not in changed:
             assert getattr(share, field.name) == getattr(whole, field.name)
