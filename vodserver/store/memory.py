@@ -143,6 +143,7 @@ class Memory:
         if entry is None or (file is not None and entry.file is not file and entry.file.is_gone()):
             if file is None:
                 return
+            self.forget(key, disk)
             slot = self._dispatched.slot(key, disk)
             entry = _Entry(file, slot, self._dispatched.count(slot))
             self._entries[key, disk] = entry

@@ -124,6 +124,19 @@ def test_what_is_forgotten_is_held_no_longer(replicas, memory, tmp_path, how):
     assert memory.held_bytes == 0
 
 
+def test_what_was_replaced_is_held_no_longer(replicas, memory, tmp_path):
+    replicas.send(0, OFTEN)
+    (tmp_path / "new").write_bytes(DATA)
+    (tmp_path / "new").rename(tmp_path / "0")
+    now = OpenFile(tmp_path / "0")
+
+    memory.learn(("t", 0), 0, 0, SIZE, now)
+
+    assert replicas.held == []
+    assert memory.held_bytes == 0
+    assert memory.ready(("t", 0), 0, 0, 1, Extent(0, SIZE, (0,), SUMS)) is now
+
+
 def test_a_refusal_is_taken_for_an_answer(replicas, memory, monkeypatch):
     def refuse(_):
         raise OSError(12, "cannot be kept in memory")
