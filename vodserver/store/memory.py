@@ -105,12 +105,14 @@ class Memory:
             if stamp is None:
                 return None
         self._entries.move_to_end(held)
-        if not file.in_memory(begin, stop):
-            entry.verified &= ~_bits(begin, stop)
-            return None
-        # Asked only now: what a read brought in since it was counted was not seen in memory before.
-        if self._dispatched.count(entry.slot) != entry.reads:
-            self._renew(entry)
+        # Nothing of what is held was ever away, so no read can have brought in anything else.
+        if not file.held or stop > file.size:
+            if not file.in_memory(begin, stop):
+                entry.verified &= ~_bits(begin, stop)
+                return None
+            # Asked only now: what a read brought in since it was counted was not in memory before.
+            if self._dispatched.count(entry.slot) != entry.reads:
+                self._renew(entry)
         if entry.verified != entry.whole:
             return file if _verify(entry, begin, stop, extent) else None
         if self.most_held_bytes and not file.held:
