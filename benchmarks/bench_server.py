@@ -18,12 +18,11 @@ from typing import Any, NoReturn
 import click
 from rich.console import Console
 from rich.progress import Progress
-from server.held import held
 from server.load import SCRIPT, Run, find_wrk, measure
 from server.nginx import CONFIGURATIONS, find_nginx
 from server.programs import BenchError
 from server.report import OURS, Cell, figures, goals, label, table
-from server.servers import Server, check, prepare, run_nginx, run_ours, warm
+from server.servers import Server, check, hold, prepare, run_nginx, run_ours, warm
 
 from toast.common.cli import SIZE, run_cli
 
@@ -190,13 +189,7 @@ def _compare(
         for server in servers.values():
             warm(server)
             check(server, film, options["sizes"])
-        refused = stack.enter_context(held([film, *film.parent.glob("disk*/extents/*/*")]))
-        if refused:
-            print(
-                f"{refused >> 20} MiB cannot be locked in memory (RLIMIT_MEMLOCK): "
-                "if they are dropped, it is the disk that is measured",
-                file=sys.stderr,
-            )
+        stack.enter_context(hold([film, *film.parent.glob("disk*/extents/*/*")]))
         cells = list(itertools.product(options["sizes"], options["connections"]))
         runs: dict[Cell, dict[str, list[Run]]] = {
             cell: {name: [] for name in servers} for cell in cells

@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,9 @@ from server.nginx import configuration, find_nginx
 from server.programs import BenchError, Program, free_port, running, wait_listening
 
 from vodserver.store import add_film, create_store, open_store
+from vodserver.store.files import OpenFile
 
-__all__ = ["Server", "check", "prepare", "run_nginx", "run_ours", "warm"]
+__all__ = ["Server", "check", "hold", "prepare", "run_nginx", "run_ours", "warm"]
 
 _SERVE: Final = [sys.executable, "-P", "-m", "vodserver.cli", "serve"]
 _START_SECONDS: Final = 30.0
@@ -122,6 +123,30 @@ def warm(server: Server) -> None:
     while response.readinto(buffer):
         pass
     connection.close()
+
+
+@contextmanager
+def hold(paths: Iterable[Path]) -> Iterator[None]:
+    """Lock those files that are in memory while the block lasts, for all servers alike.
+
+    A machine may take away what is cached at any time, some do so all the time (DAMON), and then
+    it would be a disk that is measured.
+    """
+    held = []
+    try:
+        for path in paths:
+            held.append(OpenFile(path))
+            held[-1].hold()
+    except OSError as error:
+        print(
+            f"{held[-1].size >> 20} MiB and more {error.strerror}: disks may be measured",
+            file=sys.stderr,
+        )
+    try:
+        yield
+    finally:
+        for file in held:
+            file.let_go()
 
 
 def check(server: Server, film: Path, sizes: Sequence[int]) -> None:
