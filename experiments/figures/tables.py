@@ -93,7 +93,7 @@ def show_cells(results: Results, console: Console) -> None:
     shown = [n for n, name in enumerate(COLUMNS) if console.width >= 120 or name in _NARROW]
     table = Table(box=None, pad_edge=False)
     for n in shown:
-        table.add_column(COLUMNS[n], justify="right" if n else "left", no_wrap=n > 0)
+        _add_column(table, COLUMNS[n], of_numbers=n > 0)
     for cell in results.cells:
         row = cell_row(cell)
         table.add_row(*(row[n] for n in shown))
@@ -116,7 +116,7 @@ def show_agreement(agreement: Agreement, console: Console) -> None:
     """Simulator beside real swarm."""
     table = Table(box=None, pad_edge=False)
     for nth, heading in enumerate(("cell", "simulated", "real", "points")):
-        table.add_column(heading, justify="right" if nth else "left", no_wrap=True)
+        _add_column(table, heading, of_numbers=nth > 0)
     for cell in agreement.cells:
         shares = (_share(cell.simulated.mean), _share(cell.real.mean))
         table.add_row(f"{cell.scale} {cell.cell}", *shares, f"{100 * cell.difference:+.1f}")
@@ -129,6 +129,14 @@ def show_agreement(agreement: Agreement, console: Console) -> None:
     if worst is not None:
         words = f"farthest apart: {worst.cell}, {100 * worst.difference:+.1f} points"
         console.print(words, highlight=False)
+
+
+def _add_column(table: Table, heading: str, *, of_numbers: bool) -> None:
+    """Where there is little room, names go on in another line: what is cut off tells nothing."""
+    if of_numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    else:
+        table.add_column(heading, overflow="fold")
 
 
 def _share(value: float | None) -> str:

@@ -4,10 +4,11 @@ import io
 
 from rich.console import Console
 
+from experiments.figures.agreement import Agreement, Compared
 from experiments.figures.catalog import FIGURES
 from experiments.figures.figure import Claim, Verdict
-from experiments.figures.results import Results
-from experiments.figures.tables import COLUMNS, show_cells, show_claims, show_run
+from experiments.figures.results import Estimate, Results
+from experiments.figures.tables import COLUMNS, show_agreement, show_cells, show_claims, show_run
 from tests.experiments.figures.fake import FakeEngine
 
 
@@ -43,6 +44,18 @@ def test_cells(results_of):
     assert line.startswith("rarest-first-2mbps-streaming  69.")
     assert " ± " in line
     assert line.endswith(" 3")
+
+
+def test_a_long_name_takes_another_line_and_cuts_no_number_off():
+    name = "picker-rarest-first-upload_bps-1.5e6-behaviour-download-only"
+    cell = Compared(name, "compressed", Estimate(0.715, 0.0, 10), Estimate(0.711, 0.0, 1))
+    lines = picture(show_agreement, Agreement([cell], []), width=60).splitlines()
+    assert lines[:4] == [
+        "cell                               simulated    real  points",
+        "compressed                            71.5 %  71.1 %    +0.4",
+        "picker-rarest-first-upload_bps-1.",
+        "5e6-behaviour-download-only",
+    ]
 
 
 def test_claims():
