@@ -253,7 +253,7 @@ def film_server():
         thread.join()
 
 
-def drain(server, seconds=0.1):
+def drain(server, seconds=0.4):
     url = f"http://127.0.0.1:{server.server_port}/film.mp4"
     return module("drain").run(
         url, size=SIZE, film_bytes=FILM_BYTES, connections=2, seconds=seconds, seed=1
