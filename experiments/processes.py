@@ -27,6 +27,7 @@ Event = dict[str, Any]
 _LONGEST_LINE_BYTES = 1024 * 1024
 _LAST_LINES = 20
 _GRACE_SECONDS = 5.0
+_FRAME = " |+-\t"
 
 
 def program(name: str) -> str:
@@ -72,8 +73,12 @@ class Child:
 
     @property
     def last_words(self) -> str:
-        """Its last line on standard error that is not empty."""
-        return next((line for line in reversed(self._complaints) if line), "it said nothing")
+        """Its last line on standard error that says something.
+
+        What ends with several errors at once frames them with bars (PEP 654).
+        """
+        said = (line.strip(_FRAME) for line in reversed(self._complaints))
+        return next((line for line in said if line), "it said nothing")
 
     def event(self, kind: str) -> Event | None:
         """The last event of a kind that it printed."""

@@ -70,6 +70,14 @@ async def test_one_that_ends_before_it_is_ready_gives_its_last_words(tmp_path):
             await child.wait_success()
 
 
+async def test_of_several_errors_at_once_the_last_one_is_told_and_not_the_frame(tmp_path):
+    dying = "raise ExceptionGroup('two', [OSError('no room'), OSError('too many files')])"
+    async with Processes(tmp_path) as processes:
+        child = await processes.start("worker", python(dying))
+        with pytest.raises(ProcessError, match=r"exit code 1: OSError: too many files$"):
+            await child.wait_success()
+
+
 async def test_one_that_is_never_ready_is_given_up(tmp_path):
     async with Processes(tmp_path) as processes:
         child = await processes.start("server", python(READY, WAIT))
