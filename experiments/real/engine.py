@@ -20,7 +20,7 @@ from experiments.processes import Child, Processes
 from experiments.real.crew import Crew
 from experiments.real.emulated import Emulation, Places, emulation_for, worker_command
 from experiments.real.film import fitted
-from experiments.real.house import Net, Operator, run_folder
+from experiments.real.house import LOGS, Net, Operator, run_folder
 from experiments.real.memory import (
     MEMORY_FOLDER,
     free_bytes,
@@ -126,7 +126,7 @@ class _Run:
         self, places: Net | Places, commands: Sequence[list[str]], patience_seconds: float
     ) -> None:
         scenario = self._scenario
-        async with Processes(self._folder / "logs") as processes, aiohttp.ClientSession() as http:
+        async with Processes(self._folder / LOGS) as processes, aiohttp.ClientSession() as http:
             operator = await Operator.start(scenario, processes, self._folder, places, http)
             self._crew = crew = Crew(scenario, commands)
             await crew.start(processes)

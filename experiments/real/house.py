@@ -22,7 +22,10 @@ from experiments.real.emulated import Places
 from experiments.real.film import LabFilm, make_lab_film, store_film
 from experiments.swarms.scenario import Scenario
 
-__all__ = ["Net", "Operator", "run_folder"]
+__all__ = ["LOGS", "Net", "Operator", "run_folder"]
+
+LOGS = "logs"
+"""Where in a run's folder its programs' output goes."""
 
 _READY_SECONDS = 30.0
 _PREFIX = "toast-swarm-"
@@ -30,6 +33,9 @@ _DOOR = 54_321  # any number that no program here listens on by itself
 _NETS = range(1, 250)
 _OWN_HOSTS = 2
 _HOSTS_OF_A_ROW = 250
+_KEPT_PREFIX = "toast-failed-"
+_MOST_KEPT = 5
+_KEPT_BYTES = 1024 * 1024
 
 
 class Net:
@@ -76,8 +82,10 @@ class Net:
 def run_folder(parent: Path) -> Iterator[Path]:
     """A new folder for a run, removed with all that is in it; also what killed runs left there.
 
+    What the programs of a run that failed had to say is kept, of the last few such runs.
+
     Raises:
-        LabError: nothing can be written there.
+        LabError: nothing can be written there; or what the run failed with.
     """
     try:
         parent.mkdir(parents=True, exist_ok=True)
@@ -89,8 +97,33 @@ def run_folder(parent: Path) -> Iterator[Path]:
         raise LabError(f"nothing can be written to {parent}: {error.strerror}") from error
     try:
         yield folder
+    except LabError as error:
+        kept = _keep_logs(folder / LOGS)
+        if kept is None:
+            raise
+        raise LabError(f"{error} (all that its programs said is in {kept})") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _keep_logs(logs: Path) -> Path | None:
+    """The ends of all logs, out of the way; None if there are none, or no room for them."""
+    parent = Path(tempfile.gettempdir())
+    try:
+        paths = sorted(logs.glob("*.log"))
+        if not paths:
+            return None
+        kept = Path(tempfile.mkdtemp(prefix=_KEPT_PREFIX, dir=parent))
+        for path in paths:
+            with path.open("rb") as log:
+                log.seek(max(0, path.stat().st_size - _KEPT_BYTES))
+                (kept / path.name).write_bytes(log.read())
+        others = sorted(parent.glob(f"{_KEPT_PREFIX}*"), key=lambda each: each.stat().st_mtime)
+    except OSError:
+        return None
+    for old in others[:-_MOST_KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+    return kept
 
 
 def _remove_if_left(folder: Path) -> None:

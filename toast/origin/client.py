@@ -197,6 +197,10 @@ class OriginClient:
                     f"VoD server {url} hangs up on one connection more"
                 ) from error
             raise
+        except RuntimeError as error:
+            # An event loop that has lost track of one of its sockets says so, and aiohttp passes
+            # it on as it is.
+            raise OriginError(f"VoD server {url} cannot be reached: {error}") from error
         async with answer:
             head = sum(len(name) + len(value) + 4 for name, value in answer.raw_headers)
             head += len(f"HTTP/1.1 {answer.status} {answer.reason}") + 4

@@ -124,7 +124,8 @@ class Announcer:
                     more := await answer.content.read(_MAX_ANSWER_BYTES + 1 - len(body))
                 ):
                     body += more
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError, RuntimeError) as error:
+            # (RuntimeError: an event loop that has lost track of one of its sockets.)
             reason = str(error) or type(error).__name__
             raise SwarmError(f"tracker {self._url} cannot be reached: {reason}") from error
         if len(body) > _MAX_ANSWER_BYTES:

@@ -107,7 +107,7 @@ async def _get(http: aiohttp.ClientSession, url: str) -> tuple[int, bytes]:
                 if len(body) > MAX_METAINFO_BYTES:
                     raise ViewerError(f"{url} sends a film or worse where a .torrent was expected")
             return answer.status, bytes(body)
-    except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError, RuntimeError) as error:
         reason = str(error) or type(error).__name__
         raise ViewerError(f"{url} cannot be reached: {reason}") from error
 

@@ -335,6 +335,9 @@ class Supply:
         except OriginError:
             self._give_up(pieces)  # peers may bring it, and the next step tries again
             self._changed()
+        except Exception:
+            self._give_up(pieces)  # whatever it is, nobody may wait for them for ever
+            raise
         finally:
             self._count_origin()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments.errors import LabError
-from experiments.real.house import Net, run_folder, serve_command
+from experiments.real.house import LOGS, Net, run_folder, serve_command
 from experiments.swarms.scenario import Scenario
 
 STORE = Path("store")
@@ -39,6 +39,53 @@ def test_the_folder_of_a_run_goes_with_it_whatever_happens(tmp_path):
     with pytest.raises(ZeroDivisionError):
         fail()
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+def fail(runs, said=None):
+    with run_folder(runs) as folder:
+        if said is not None:
+            (folder / LOGS).mkdir()
+            (folder / LOGS / "worker-1.log").write_bytes(said)
+        raise LabError("worker-1 ended")
+
+
+def test_what_the_programs_of_a_failed_run_said_is_kept(tmp_path, temporary):
+    said = b"progress\n" * 200_000 + b"Traceback: the reason\n"
+    with pytest.raises(LabError, match=rf"^worker-1 ended \(.* is in {temporary}/") as told:
+        fail(tmp_path / "runs", said)
+    (kept,) = temporary.iterdir()
+    assert str(kept) in str(told.value)
+    log = (kept / "worker-1.log").read_bytes()
+    assert said.endswith(log)
+    assert len(log) == 1 << 20
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_of_failed_runs_the_last_few_are_kept(tmp_path, temporary):
+    mine = temporary / "toast-notes"
+    mine.mkdir()
+    for number in range(7):
+        with pytest.raises(LabError):
+            fail(tmp_path / "runs", b"%d" % number)
+        newest = max(temporary.glob("toast-failed-*"), key=lambda each: each.stat().st_ctime_ns)
+        os.utime(newest, (number, number))
+    left = {path.read_bytes() for path in temporary.glob("toast-failed-*/worker-1.log")}
+    assert left == {b"2", b"3", b"4", b"5", b"6"}
+    assert mine.is_dir()
+
+
+def test_who_said_nothing_leaves_nothing(tmp_path, temporary):
+    with pytest.raises(LabError, match=r"^worker-1 ended$"):
+        fail(tmp_path / "runs")
+    assert list(temporary.iterdir()) == []
 
 
 def test_what_a_killed_run_left_is_removed_and_what_others_use_is_not(tmp_path):

@@ -8,6 +8,13 @@ from aiohttp import web
 from toast.common.ranges import plan_range
 
 
+class LostSocket:
+    """An aiohttp session on an event loop that has lost track of a socket."""
+
+    def get(self, *_args, **_options):
+        raise RuntimeError("File descriptor 59 is used by transport <TCPTransport>")
+
+
 class FilmServer:
     """Serves one film over real HTTP on loopback, and counts what it is asked for.
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.toast.origin.server import ScriptedServer, film_server
+from tests.toast.origin.server import LostSocket, ScriptedServer, film_server
 from tests.toast.swarm.world import random_film
 from toast.origin import OriginClient, OriginError, OriginSettings
 
@@ -240,6 +240,14 @@ async def test_a_server_that_falls_silent_is_given_up(client, scripted, raw):
 async def test_nobody_there_is_told_with_the_url(client):
     url = closed_url()
     await fails(client, url, words=rf"VoD server {url} cannot be reached")
+
+
+async def test_a_lost_socket_is_a_failure_like_any_other(clock):
+    url = closed_url()
+    client = OriginClient(LostSocket(), (url,), film_bytes=SIZE, clock=clock)
+    with pytest.raises(OriginError, match=rf"{url} cannot be reached: File descriptor 59"):
+        await client.fetch(0, 100)
+    assert client.retry_in > 0
 
 
 async def test_endless_redirects_are_given_up(client, scripted):

@@ -13,6 +13,7 @@ from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.toast.origin.server import LostSocket
 from toast.swarm import Announcer, Peer, SwarmError
 from toast.swarm.announcer import parse_answer
 
@@ -357,6 +358,11 @@ async def test_a_refused_connection_names_the_tracker(http):
 async def test_a_url_that_is_none_is_one_line(http, url):
     with pytest.raises(SwarmError, match="cannot be reached"):
         await announce(http, url)
+
+
+async def test_a_lost_socket_is_a_failure_like_any_other():
+    with pytest.raises(SwarmError, match="cannot be reached: File descriptor 59"):
+        await announce(LostSocket(), "http://127.0.0.1:1/announce")
 
 
 async def test_a_tracker_that_hangs_up_is_told(http):

@@ -1,6 +1,7 @@
 """The server's part: what is ordered, fetched, injected, paid for and thrown away."""
 
 import asyncio
+import gc
 import math
 from dataclasses import replace
 
@@ -207,6 +208,20 @@ async def test_a_failed_fetch_opens_the_piece_for_peers(bench, server):
     await bench.settled()
     assert not bench.supply.closed.any()
     assert bench.swarm.injected == []
+
+
+async def test_a_fetch_that_fails_in_an_unforeseen_way_opens_the_piece_for_peers(bench, server):
+    def fail(*_):
+        raise ZeroDivisionError
+
+    bench.supply.early.add = fail
+    told = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    bench.step()
+    await bench.settled()
+    gc.collect()
+    assert not bench.supply.closed.any()
+    assert any(isinstance(each.get("exception"), ZeroDivisionError) for each in told)
 
 
 async def test_what_peers_completed_meanwhile_is_regretted(bench, server):
