@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any, Self, TextIO
 
 import numpy as np
-import uvloop
 
 from experiments.errors import LabError
 from experiments.real.client import ClientContext, LabClient, create_client
@@ -254,7 +253,7 @@ def _allow_many_files() -> None:
 def main() -> int:
     """Host what is told on standard input; returns the exit code."""
     _allow_many_files()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with asyncio.Runner() as runner:  # the loop that `toast watch` runs on
         return runner.run(_main(sys.stdout))
 
 
