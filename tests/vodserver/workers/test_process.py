@@ -20,16 +20,20 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(30)]
 class Main:
     """Hears what a worker tells."""
 
-    def __init__(self, title):
-        self._title = title
+    def __init__(self, home):
+        self._title, self._film = home.title, home.film
         self.news = asyncio.Queue()
 
     async def asked(self, what, args):
-        """Let everybody in; every extent is in memory, of the disk that has it first."""
+        """Let everybody in; every extent is in memory, of the disk that has it first.
+
+        Or the machine has taken it away again: then the bytes themselves are asked for.
+        """
         if what != "fetch":
             return {}, b""
-        extent = args["at"] // self._title.extent_bytes
-        return {"disk": self._title.extents[extent].disks[0]}, b""
+        disk = self._title.extents[args["at"] // self._title.extent_bytes].disks[0]
+        data = self._film.read_bytes()[args["at"] : args["end"]] if args["bytes"] else b""
+        return {"disk": disk}, data
 
     def told(self, what, args):
         self.news.put_nowait((what, args))
@@ -56,7 +60,7 @@ async def worker(pristine):
                 pass_fds=handed,
                 stderr=asyncio.subprocess.PIPE,
             )
-        channel, main = await Channel.open(ours), Main(pristine.title)
+        channel, main = await Channel.open(ours), Main(pristine)
         channel.start(main)
         started.append((process, channel))
         return process, channel, main
