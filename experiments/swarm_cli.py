@@ -389,7 +389,8 @@ def sweep_command(
 ) -> None:
     """Run a scenario with some of its fields in all combinations.
 
-    Resumes as figures do; every combination is a cell with its mean over the seeds.
+    Resumes as figures do; every combination is a cell with its mean over the seeds, which are
+    counted from the scenario's random_seed on.
 
     \b
     Example:
@@ -398,8 +399,8 @@ def sweep_command(
     scenario = with_changes(_scenario(file, scale), changes)
     name, cells = f"sweep-{scenario.name}", grid_cells(scenario, varied)
     tasks = [
-        Task(name, engine, scale or "own", cell, seed)
-        for seed in range(1, seeds + 1)
+        Task(name, engine, scale or "own", cell, cell.scenario.random_seed + nth)
+        for nth in range(seeds)
         for cell in cells
     ]
     notes = Console(stderr=True, quiet=as_json)

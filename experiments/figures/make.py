@@ -39,7 +39,9 @@ def figure_tasks(
     ]
     sweep = sweep_name(figure.name, changes)
     return tuple(
-        Task(sweep, engine, scale, cell, seed) for seed in range(1, seeds + 1) for cell in cells
+        Task(sweep, engine, scale, cell, cell.scenario.random_seed + nth)
+        for nth in range(seeds)
+        for cell in cells
     )
 
 

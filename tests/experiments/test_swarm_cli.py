@@ -79,6 +79,25 @@ def test_a_figure_is_made_kept_and_resumed(here):
 
 
 @pytest.mark.slow
+def test_seeds_are_counted_from_the_scenarios_own_on(here):
+    how = (
+        "--scale",
+        "quick",
+        "--set",
+        "viewers=2",
+        "--set",
+        "random_seed=4",
+        "--jobs",
+        1,
+        "--json",
+    )
+    (cell,) = json.loads(run("sweep", "--vary", "picker=hybrid", "--seeds", 2, *how).stdout)
+    assert cell["seeds"] == [4, 5]
+    (figure,) = json.loads(run("figure", "5.7", "--seeds", 1, *how).stdout)
+    assert {seed for each in figure["cells"] for seed in each["seeds"]} == {4}
+
+
+@pytest.mark.slow
 def test_a_sweep_its_agreement_and_the_page(here, monkeypatch):
     arguments = ("sweep", "--scale", "quick", "--set", "viewers=2", "--vary", "picker=hybrid,beta")
     result = run(*arguments, "--jobs", 1)
