@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -34,6 +35,10 @@ MODULES: Final = (
 )
 """What is loaded in every guest."""
 _MODULES_FOLDER: Final = Path("/usr/lib/uml/modules")
+_PROCESSOR: Final = Path("/proc/cpuinfo")
+_LARGE_REGISTERS: Final = "amx_tile"
+_SMALL_ROOM: Final = (6, 1)
+"""The newest kernel that was seen to have too little room for them."""
 _HOW: Final = "Debian has it in user-mode-linux (apt-get install user-mode-linux)"
 _BOOT_SECONDS: Final = 60.0
 _OFF_SECONDS: Final = 5.0
@@ -42,11 +47,13 @@ _MOST_UNREAD_BYTES: Final = 2048
 _MOST_CHANNELS: Final = 60_000
 
 
-def find_kernel(program: str = KERNEL, modules: Path = _MODULES_FOLDER) -> tuple[str, list[Path]]:
+def find_kernel(
+    program: str = KERNEL, modules: Path = _MODULES_FOLDER, processor: Path = _PROCESSOR
+) -> tuple[str, list[Path]]:
     """The guest's kernel, and the modules to load into it.
 
     Raises:
-        NetemError: they are not here; the message says how to get them.
+        NetemError: they are not here, and the message says how to get them; or they cannot run.
     """
     kernel = shutil.which(program)
     if kernel is None:
@@ -57,12 +64,35 @@ def find_kernel(program: str = KERNEL, modules: Path = _MODULES_FOLDER) -> tuple
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise NetemError(f"{kernel} does not tell its version: {error}") from error
-    folder = modules / shown.stdout.strip() / "kernel"
+    release = shown.stdout.strip()
+    folder = modules / release / "kernel"
     files = [folder / f"{name}.ko" for name in MODULES]
     for file in files:
         if not file.is_file():
             raise NetemError(f"{kernel} is here, but not its module {file}; {_HOW}")
+    if _is_too_old(release, processor):
+        raise NetemError(
+            f"{kernel} is of kernel {release}, which dies on a processor with AMX when its first"
+            " program starts: take a machine without, or a newer user-mode Linux"
+        )
     return kernel, files
+
+
+def _is_too_old(release: str, processor: Path) -> bool:
+    """Whether the kernel has no room for this processor's registers.
+
+    It keeps those of a program in 2.7 kB, and does not take it well when the host, which has 11 kB
+    of them with AMX, refuses to restore so few (arch/x86/um, put_fp_registers).
+    """
+    numbers = re.match(r"(\d+)\.(\d+)", release)
+    if numbers is None or (int(numbers[1]), int(numbers[2])) > _SMALL_ROOM:
+        return False
+    with contextlib.suppress(OSError):
+        for line in processor.read_text(errors="replace").splitlines():
+            name, _, flags = line.partition(":")
+            if name.strip() == "flags":
+                return _LARGE_REGISTERS in flags.split()
+    return False
 
 
 def boot_command(kernel: str, modules: Sequence[Path], line: int, memory_bytes: int) -> list[str]:

@@ -1,14 +1,13 @@
 """User-mode Linux guests, as tests see them from outside."""
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-needs_uml = pytest.mark.skipif(
-    shutil.which("linux.uml") is None,
-    reason="no linux.uml here (Debian package user-mode-linux)",
-)
+from netem.backends.uml import UmlBackend
+
+_missing = UmlBackend().missing()
+needs_uml = pytest.mark.skipif(_missing is not None, reason=str(_missing))
 
 
 def guests():

@@ -35,6 +35,32 @@ def test_without_its_module_the_path_is_named(tmp_path):
         find_kernel(fake_kernel(tmp_path, "echo 1.2.3"), tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("release", "flags", "dies"),
+    [
+        ("6.1.1", "fpu avx512f amx_tile amx_int8", True),
+        ("5.10.1", "fpu amx_tile", True),
+        ("6.1.1", "fpu avx512f", False),
+        ("6.1.1", "fpu amx_tiles", False),
+        ("6.12.1", "fpu amx_tile", False),
+        ("7.0.1", "fpu amx_tile", False),
+        ("none", "fpu amx_tile", False),
+    ],
+)
+def test_a_processor_whose_registers_are_too_large_for_it_is_named(tmp_path, release, flags, dies):
+    processor = tmp_path / "cpuinfo"
+    processor.write_text(f"processor\t: 0\nflags\t\t: {flags}\nbogomips\t: 1\n")
+    with_modules(tmp_path)
+    (tmp_path / "1.2.3").rename(tmp_path / release)
+    kernel = fake_kernel(tmp_path, f"echo {release}")
+    if dies:
+        with pytest.raises(NetemError, match=f"of kernel {release}, which dies on a processor"):
+            find_kernel(kernel, tmp_path, processor)
+    else:
+        assert find_kernel(kernel, tmp_path, processor)[0] == kernel
+    assert find_kernel(kernel, tmp_path, tmp_path / "none")[0] == kernel
+
+
 def test_a_program_that_is_no_kernel_is_said_to_be_none(tmp_path):
     with pytest.raises(NetemError, match="does not tell its version"):
         find_kernel(fake_kernel(tmp_path, "exit 3"), tmp_path)
