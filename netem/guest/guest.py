@@ -81,8 +81,8 @@ def find_kernel(
 def _is_too_old(release: str, processor: Path) -> bool:
     """Whether the kernel has no room for this processor's registers.
 
-    It keeps those of a program in 2.7 kB, and does not take it well when the host, which has 11 kB
-    of them with AMX, refuses to restore so few (arch/x86/um, put_fp_registers).
+    AMX adds 8 KiB to those of a program. Its first program ends it in `put_fp_registers`
+    (arch/x86/um), where it has the host restore what it kept of them.
     """
     numbers = re.match(r"(\d+)\.(\d+)", release)
     if numbers is None or (int(numbers[1]), int(numbers[2])) > _SMALL_ROOM:
