@@ -7,12 +7,13 @@ import socket
 import aiohttp
 import pytest
 
-from tests.toast.origin.server import film_server
+from tests.toast.origin.server import LostSocket, film_server
 from tests.toast.swarm.world import PIECE, make_metainfo, make_torrent, random_film, stock_peer
 from tests.toast.viewer.conftest import Tracker, next_host
 from toast.swarm import MetainfoError, SessionSettings, SwarmSession
 from toast.swarm.metainfo import MAX_METAINFO_BYTES
 from toast.viewer import ViewerError, resolve_source
+from toast.viewer.source import fetch_metainfo
 
 FILM = random_film(2 * PIECE)
 URL = "http://vod.example/titles/film/content"
@@ -121,6 +122,11 @@ async def test_a_torrent_elsewhere_may_be_named_by_its_whole_url(resolve, server
             json.dumps({"torrent": f"{other.root}/titles/film/torrent"}).encode(),
         )
         assert (await resolve(url)).metainfo.info_hash == INFO_HASH
+
+
+async def test_a_lost_socket_is_a_failure_like_any_other():
+    with pytest.raises(ViewerError, match=f"{URL} cannot be reached: File descriptor 59"):
+        await fetch_metainfo(URL, LostSocket())
 
 
 async def test_nobody_there_is_told_with_the_url(resolve):
