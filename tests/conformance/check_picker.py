@@ -79,6 +79,7 @@ def check_picker(make, *, shrink: bool = True) -> None:
     thorough = _THOROUGH if shrink else settings(_THOROUGH, phases=(Phase.generate,))
     _check_ranking(make, thorough)
     _check_plan(make, thorough)
+    _check_nobody_idles(make, thorough)
     _check_nothing_to_do(make)
 
 
@@ -136,6 +137,32 @@ def _check_plan(make, thorough) -> None:
         ranked = picker.rank(view, np.random.default_rng(7)).tolist()
         if set(alive) <= set(ranked):
             assert new[: len(alive)] == alive[: len(new)], "a draw is kept, not repeated"
+
+    check()
+
+
+def _check_nobody_idles(make, thorough) -> None:
+    @thorough
+    @given(views(), st.integers(0, 6), st.integers(0, 3), st.data())
+    def check(view, top, more, data):
+        count = view.missing.size
+        of_one = st.tuples(hnp.arrays(np.bool_, count), st.integers(1, 3))
+        holdings = data.draw(st.lists(of_one, max_size=5))
+        picker, rng = make(), np.random.default_rng(7)
+        plain = make_plan(picker, view, np.random.default_rng(7), top=top, open_=more)
+        plan = make_plan(picker, view, rng, top=top, open_=more, holdings=holdings)
+
+        assert np.array_equal(plan.top, plain.top)
+        assert np.array_equal(plan.open[: plain.open.size], plain.open), "others come after it"
+        both = plan.top.tolist() + plan.open.tolist()
+        assert len(set(both)) == len(both), "no piece is in a plan twice"
+        assert view.candidates[both].all()
+        others = plan.open[plain.open.size :]
+        assert not view.in_flight[others].any()
+        assert others.size <= sum(most for _, most in holdings)
+        for has, _ in holdings:
+            free = view.candidates & ~view.in_flight & has
+            assert has[[p for p in both if free[p]]].any() == free.any(), "nobody idles"
 
     check()
 

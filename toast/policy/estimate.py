@@ -195,6 +195,11 @@ class Prospects:
                 return True
         return False
 
+    def open(self) -> list[tuple[NDArray[np.bool_], float]]:
+        """Of those who are counted on: the pieces that each has, and its rate in bytes/second."""
+        rows = zip(self._has, self._rates, self.live, strict=True)
+        return [(has, rate) for has, rate, live in rows if live]
+
     def next_block(self, pieces: Sequence[int], block_bytes: int) -> list[float]:
         """Seconds until a block that is asked for now is here, for each piece; +inf if from nobody.
 

@@ -210,6 +210,22 @@ class SwarmView:
         view._soon = soon[chosen], slack[chosen]
         return view
 
+    def among(self, pieces: NDArray[np.bool_]) -> "SwarmView":
+        """As if some of the candidates were all there are."""
+        view = SwarmView(
+            self.slack,
+            self.missing,
+            self.availability,
+            self.in_flight,
+            self.closed,
+            self.horizon,
+            self.playhead_piece,
+            self.seconds_per_piece,
+        )
+        view._needed = view._candidates = pieces
+        view._soon = self._soon
+        return view
+
     def open_by_slack(self, most: float = np.inf) -> Iterator[tuple[int, float, bool]]:
         """Missing pieces that are not closed and have slack up to `most`, earliest due first.
 
@@ -255,7 +271,8 @@ class Plan:
 
     Attributes:
         top: intp[k], pieces to ask for, most wanted first.
-        open: intp[m], pieces that may be asked of a neighbour who has none of `top`, best first.
+        open: intp[m], pieces that may be asked of a neighbour who has none of `top`: the next best,
+            and then, of who has none of those either, the best that it has.
     """
 
     top: NDArray[np.intp]

@@ -31,7 +31,7 @@ from toast.policy.lead import Lead, LeadSettings
 from toast.policy.lookahead import HorizonRule, PeerRate
 from toast.policy.lots import Lots, LotSettings
 from toast.policy.pickers import Picker, make_plan
-from toast.policy.pickers.base import rank_best
+from toast.policy.pickers.base import Holding, rank_best
 from toast.policy.view import Plan, SwarmView
 
 __all__ = ["Decision", "ViewingPolicy", "ViewingSettings"]
@@ -185,7 +185,13 @@ class ViewingPolicy:
         asked = view.closing(self._give_up.given_up)
         window = self._window()
         self._plan = make_plan(
-            self._picker, asked, self._rng, top=window, open_=window, previous=self._plan
+            self._picker,
+            asked,
+            self._rng,
+            top=window,
+            open_=window,
+            previous=self._plan,
+            holdings=[] if prospects is None else self._holdings(prospects),
         )
         coming = self._coming(asked, window)
         orders, refused, next_order = self._hand_over(
@@ -267,8 +273,15 @@ class ViewingPolicy:
 
     def _window(self) -> int:
         """Pieces to ask for first: enough for the film's pace, and for fuller request queues."""
-        rate = max(self._film_rate, self._rate or 0.0)
+        return self._pieces_at(max(self._film_rate, self._rate or 0.0))
+
+    def _pieces_at(self, rate: float) -> int:
+        """How many pieces to have open at a rate of so many bytes/second."""
         return 1 + math.ceil(self._settings.window_seconds * rate / self._geometry.piece_bytes)
+
+    def _holdings(self, prospects: Prospects) -> list[Holding]:
+        """What each neighbour has who can be asked, and how much of it at the rate it sends."""
+        return [(has, self._pieces_at(rate)) for has, rate in prospects.open()]
 
     def _coming(self, view: SwarmView, window: int) -> NDArray[np.intp]:
         """What the picker would want next of the pieces that no neighbour has yet."""

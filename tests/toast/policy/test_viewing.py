@@ -83,6 +83,25 @@ def test_near_pieces_are_the_server_s_and_the_next_are_asked_of_peers():
     assert decision.window == 3
 
 
+def test_no_neighbour_idles_because_others_have_what_is_rarest():
+    rare, common = mask("*" * 12), mask(" " * 12 + "*" * 8)
+
+    def asked_of_the_common(*, choking):
+        half = float(2 * BLOCK_BYTES)  # of the film's rate: two seconds of that, and a piece more
+        known = facts(
+            availability=np.where(rare, 1, 2).astype(np.int32),
+            have=mask("*" * 4),
+            slack=np.arange(PIECES) + 9.0,
+            uplinks=Uplinks([half] * 2, [0.0] * 2, [False, choking], [0.0] * 2, [rare, common]),
+        )
+        plan = policy("rarest-first").decide(known, all_blocks).plan
+        assert rare[plan.top].all()
+        return int(common[plan.open].sum())
+
+    assert asked_of_the_common(choking=False) == 2
+    assert asked_of_the_common(choking=True) == 0, "who takes no requests is given nothing"
+
+
 def test_while_the_server_is_away_nothing_is_given_up():
     decision = policy().decide(facts(origin=DOWN), all_blocks)
     assert decision.orders == []

@@ -1,6 +1,6 @@
 """What a picker is, and how its ranking becomes a plan."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +11,7 @@ from toast.policy.errors import PolicyError
 from toast.policy.view import Plan, SwarmView
 
 __all__ = [
+    "Holding",
     "Picker",
     "by_due_time",
     "create_picker",
@@ -24,6 +25,10 @@ __all__ = [
 ]
 
 _FEW = 64
+
+Holding = tuple[NDArray[np.bool_], int]
+"""Of a neighbour that takes requests: the pieces it has, bool[P], and how many it may be asked for
+beyond what is under way."""
 
 
 class Picker(Protocol):
@@ -117,11 +122,13 @@ def make_plan(
     top: int,
     open_: int = 0,
     previous: Plan | None = None,
+    holdings: Sequence[Holding] = (),
 ) -> Plan:
     """Turn a ranking into a plan.
 
     First what is under way (finish what was begun), then the ranking; among pieces whose place is
-    a draw of chance, those of the previous plan go first.
+    a draw of chance, those of the previous plan go first. A neighbour who has nothing of all that
+    would idle: the best of what it has is left open besides.
 
     Args:
         picker: who ranks.
@@ -130,6 +137,7 @@ def make_plan(
         top: how many pieces to ask for; pieces under way stay, even if there are more.
         open_: how many more to leave open.
         previous: the plan that this one replaces.
+        holdings: of the neighbours none of whom should idle.
     """
     under_way = by_due_time(view, view.candidates & view.in_flight)
     ranked = rank_best(picker, view, rng, top + open_ + under_way.size)
@@ -144,7 +152,61 @@ def make_plan(
     first = ranked[:chosen]
     if under_way.size:
         first = np.concatenate((under_way, first))
-    return Plan(first, ranked[chosen : chosen + max(0, open_)])
+    plan = Plan(first, ranked[chosen : chosen + max(0, open_)])
+    if holdings:
+        before = plan.open[:0] if previous is None else previous.open
+        others = _of_the_idle(picker, view, rng, plan, before, holdings)
+        if others:
+            plan.open = np.concatenate((plan.open, np.array(others, dtype=np.intp)))
+    return plan
+
+
+def _of_the_idle(  # noqa: PLR0917 - one plan, and all that it is made of
+    picker: Picker,
+    view: SwarmView,
+    rng: np.random.Generator,
+    plan: Plan,
+    before: NDArray[np.intp],
+    holdings: Sequence[Holding],
+) -> list[int]:
+    """The best of what those have who have nothing else to send, in the picker's order.
+
+    Where rank goes by rarity or by chance, the first of a ranking may all be with two neighbours
+    out of ten. A piece that is under way is mostly asked for already, to its last block.
+    """
+    in_flight = view.in_flight
+    asked = [piece for piece in (*plan.top.tolist(), *plan.open.tolist()) if not in_flight[piece]]
+    found: list[int] = []
+    free: NDArray[np.bool_] | None = None
+    idle = 0
+    for has, count in holdings:
+        if _has_any(has, asked) or _has_any(has, found):
+            continue
+        if free is None:
+            free = view.candidates > in_flight  # the former without the latter
+        theirs = free & has
+        if not theirs[theirs.argmax()]:
+            continue
+        idle += 1
+        ranked = rank_best(picker, view.among(theirs), rng, count)
+        kept = before[theirs[before]]
+        if kept.size:
+            ranked = _keeping(ranked, kept, picker.drawn(view))
+        found += ranked[:count].tolist()
+    if idle < 2:
+        return found
+    # Together again in one order: a plan whose numbers rise is steered as such.
+    chosen = np.zeros_like(in_flight)
+    chosen[found] = True
+    together: list[int] = rank_best(picker, view.among(chosen), rng, len(found)).tolist()
+    return together
+
+
+def _has_any(has: NDArray[np.bool_], pieces: list[int]) -> bool:
+    for piece in pieces:  # noqa: SIM110 - mostly the first one: a generator costs more
+        if has[piece]:
+            return True
+    return False
 
 
 def _keeping(

@@ -188,3 +188,66 @@ class TestMakePlan:
 
         assert plan.top[0] == 3
         assert 2 not in plan.top
+
+
+class TestNobodyIdles:
+    """What a neighbour has who has nothing of the rest of the plan."""
+
+    def holding(self, picture, most=2):
+        return np.array([mark != " " for mark in picture]), most
+
+    def test_one_who_has_nothing_of_the_best_is_asked_for_the_best_of_its_own(self):
+        picker, view = create_picker("rarest-first"), make_view("11111111223355", "****")
+        common = self.holding("    " + "    " + "xx" + "xx" + "xx")
+        plan = make_plan(picker, view, rng(), top=3, open_=1, holdings=[common])
+
+        assert sorted([*plan.top.tolist(), *plan.open[:1].tolist()]) == [4, 5, 6, 7]
+        assert sorted(plan.open[1:].tolist()) == [8, 9]
+
+    def test_who_has_one_of_the_best_is_given_nothing_more(self):
+        view = make_view("1111111")
+        holdings = [self.holding("   xxxx"), self.holding("xxxxxxx")]
+        plan = make_plan(create_picker("in-order"), view, rng(), top=2, open_=2, holdings=holdings)
+
+        assert plan.top.tolist() == [0, 1]
+        assert plan.open.tolist() == [2, 3]
+
+    def test_what_is_under_way_is_nothing_to_ask_for(self):
+        view = make_view("1111111", in_flight="xx")
+        plan = make_plan(
+            create_picker("in-order"), view, rng(), top=2, holdings=[self.holding("xx   x ", 1)]
+        )
+
+        assert plan.top.tolist() == [0, 1]
+        assert plan.open.tolist() == [5]
+
+    def test_two_who_have_the_same_share_it(self):
+        view = make_view("1111111")
+        holdings = [self.holding("    xxx", 2), self.holding("    xxx", 3)]
+        plan = make_plan(create_picker("in-order"), view, rng(), top=2, holdings=holdings)
+
+        assert plan.open.tolist() == [4, 5]
+
+    def test_in_order_stays_in_order_whoever_is_asked_first(self):
+        view = make_view("111111111")
+        holdings = [self.holding("      xxx"), self.holding("    xx   ")]
+        plan = make_plan(create_picker("in-order"), view, rng(), top=2, holdings=holdings)
+
+        assert plan.open.tolist() == [4, 5, 6, 7]
+
+    def test_a_draw_is_kept(self):
+        picker, view, chance = create_picker("beta"), make_view("1" * 60), rng()
+        holdings = [self.holding(" " * 30 + "x" * 30)]
+        first = make_plan(picker, view, chance, top=0, holdings=holdings)
+        second = make_plan(picker, view, chance, top=0, holdings=holdings, previous=first)
+
+        assert first.open.size == 2
+        assert second.open.tolist() == first.open.tolist()
+
+    def test_one_who_has_nothing_that_is_wanted_changes_nothing(self):
+        view = make_view("1111", "  **")
+        plan = make_plan(
+            create_picker("in-order"), view, rng(), top=1, holdings=[self.holding("  xx")]
+        )
+
+        assert plan.open.size == 0
