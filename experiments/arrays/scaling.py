@@ -14,7 +14,8 @@ from experiments.arrays.work import Work
 __all__ = ["FILM_SECONDS", "SCALED", "scaled", "scaled_work"]
 
 FILM_SECONDS: Final = 60.0
-"""A film of a real run goes round after so long: longer than two viewers of it are ever apart."""
+"""A film of a real run goes round after so long, in the simulator as well: who has come to its end
+may read what others have just read of its beginning."""
 
 _SLOWER: Final = 10 / 3
 """How much longer a read takes than on the source's disks."""

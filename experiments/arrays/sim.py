@@ -149,7 +149,8 @@ class _Run:
     def _ask(self, number: int, now: float) -> bool:
         """A stream wants its next read."""
         client, stream = self._clients[number], self._crowd[number]
-        unit = client.received
+        # A film goes round: what others read of it for the first time is then the same again.
+        unit = client.received % max(1, round(len(stream.extents) * self._per_extent))
         extent = int(unit / self._per_extent + 1e-9) % len(stream.extents)
         key = (stream.film << 24) + unit
         self._asked += 1

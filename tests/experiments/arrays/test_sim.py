@@ -2,6 +2,7 @@
 
 import pytest
 
+from experiments.arrays.audience import Audience
 from experiments.arrays.disk import DiskModel, Fault, FaultKind
 from experiments.arrays.scenario import ArrayScenario, Load
 from experiments.arrays.sim import create_scheduler, simulate
@@ -61,6 +62,13 @@ def test_what_was_read_lately_is_in_memory():
     cached = run(60, load=load, films=3, cache_bytes=1 << 30)
     assert cached.reads < plain.reads
     assert cached.hit_share > 0.9
+
+
+def test_a_film_that_goes_round_is_still_in_memory():
+    scenario = SMALL.with_(load=Load(zipf=1.0, window_seconds=1.0), films=1, cache_bytes=1 << 30)
+    audience = Audience(scenario, 1, film_seconds=20.0)
+    assert simulate(scenario, 1, seed=1, audience=audience).reads == 20 / scenario.unit_seconds
+    assert simulate(scenario, 1, seed=1).reads > 60 / scenario.unit_seconds
 
 
 def test_small_reads_cost_an_access_each():
