@@ -53,6 +53,7 @@ bench-tracker: $(READY) ## the tracker beside opentracker on the same core (ARGS
 
 docs: $(READY) ## write the pages that are made from the programs
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/tables.py
 
 clean: ## remove the environment and everything that runs left behind
 	rm -rf .venv run build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -22,6 +22,7 @@ from vodserver.torrent import compose_torrent
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 GENERATE = runpy.run_path(str(ROOT / "docs/generate.py"))
+TABLES = runpy.run_path(str(ROOT / "docs/tables.py"))
 PROGRAMS = GENERATE["programs"]()
 SETTINGS = [
     (each, setting)
@@ -45,6 +46,18 @@ def test_a_generated_page_is_what_the_code_says(name, monkeypatch):
     monkeypatch.setenv("COLUMNS", "47")  # the page must not depend on anyone's terminal
     current = GENERATE["PAGES"][name]()
     assert (ROOT / name).read_text("utf-8") == current, "run: python docs/generate.py"
+
+
+@pytest.mark.parametrize("name", TABLES["PAGES"])
+def test_a_table_of_measurements_is_what_the_evidence_says(name):
+    current = (ROOT / name).read_text("utf-8")
+    assert "<!-- table " in current
+    assert TABLES["filled"](current) == current, "run: python docs/tables.py"
+
+
+def test_every_table_of_measurements_is_on_a_page():
+    text = "".join((ROOT / name).read_text("utf-8") for name in TABLES["PAGES"])
+    assert set(re.findall(r"<!-- table (\S+) -->", text)) == set(TABLES["TABLES"])
 
 
 def test_every_package_with_settings_is_on_the_page():
