@@ -174,16 +174,7 @@ class SwarmView:
         closed = self.closed.copy()
         for piece in pieces:
             closed[piece] = True
-        view = SwarmView(
-            self.slack,
-            self.missing,
-            self.availability,
-            self.in_flight,
-            closed,
-            self.horizon,
-            self.playhead_piece,
-            self.seconds_per_piece,
-        )
+        view = self._with(self.missing, self.availability, closed)
         # What is due when stays the same, and is not looked for twice.
         view._soon = self._soon
         if self._near is not None:
@@ -194,16 +185,7 @@ class SwarmView:
 
     def offering(self, pieces: NDArray[np.bool_]) -> "SwarmView":
         """As if some of the needed pieces alone were missing, and some neighbour had them."""
-        view = SwarmView(
-            self.slack,
-            pieces,
-            pieces.astype(np.int32),
-            self.in_flight,
-            self.closed,
-            self.horizon,
-            self.playhead_piece,
-            self.seconds_per_piece,
-        )
+        view = self._with(pieces, pieces.astype(np.int32), self.closed)
         view._needed = view._candidates = pieces
         soon, slack = self._all_soon()
         chosen = pieces[soon]
@@ -212,19 +194,27 @@ class SwarmView:
 
     def among(self, pieces: NDArray[np.bool_]) -> "SwarmView":
         """As if some of the candidates were all there are."""
-        view = SwarmView(
+        view = self._with(self.missing, self.availability, self.closed)
+        view._needed = view._candidates = pieces
+        view._soon = self._soon
+        return view
+
+    def _with(
+        self,
+        missing: NDArray[np.bool_],
+        availability: NDArray[np.int32],
+        closed: NDArray[np.bool_],
+    ) -> "SwarmView":
+        return SwarmView(
             self.slack,
-            self.missing,
-            self.availability,
+            missing,
+            availability,
             self.in_flight,
-            self.closed,
+            closed,
             self.horizon,
             self.playhead_piece,
             self.seconds_per_piece,
         )
-        view._needed = view._candidates = pieces
-        view._soon = self._soon
-        return view
 
     def open_by_slack(self, most: float = np.inf) -> Iterator[tuple[int, float, bool]]:
         """Missing pieces that are not closed and have slack up to `most`, earliest due first.
