@@ -174,7 +174,16 @@ class SwarmView:
         closed = self.closed.copy()
         for piece in pieces:
             closed[piece] = True
-        view = self._with(self.missing, self.availability, closed)
+        view = SwarmView(
+            self.slack,
+            self.missing,
+            self.availability,
+            self.in_flight,
+            closed,
+            self.horizon,
+            self.playhead_piece,
+            self.seconds_per_piece,
+        )
         # What is due when stays the same, and is not looked for twice.
         view._soon = self._soon
         if self._near is not None:
@@ -185,36 +194,35 @@ class SwarmView:
 
     def offering(self, pieces: NDArray[np.bool_]) -> "SwarmView":
         """As if some of the needed pieces alone were missing, and some neighbour had them."""
-        view = self._with(pieces, pieces.astype(np.int32), self.closed)
-        view._needed = view._candidates = pieces
         soon, slack = self._all_soon()
         chosen = pieces[soon]
-        view._soon = soon[chosen], slack[chosen]
-        return view
+        copies = pieces.astype(np.int32)
+        return self._of(pieces, pieces, copies, (soon[chosen], slack[chosen]))
 
     def among(self, pieces: NDArray[np.bool_]) -> "SwarmView":
         """As if some of the candidates were all there are."""
-        view = self._with(self.missing, self.availability, self.closed)
-        view._needed = view._candidates = pieces
-        view._soon = self._soon
-        return view
+        return self._of(pieces, self.missing, self.availability, self._soon)
 
-    def _with(
+    def _of(
         self,
+        candidates: NDArray[np.bool_],
         missing: NDArray[np.bool_],
         availability: NDArray[np.int32],
-        closed: NDArray[np.bool_],
+        soon: tuple[NDArray[np.intp], NDArray[np.float64]] | None,
     ) -> "SwarmView":
-        return SwarmView(
+        view = SwarmView(
             self.slack,
             missing,
             availability,
             self.in_flight,
-            closed,
+            self.closed,
             self.horizon,
             self.playhead_piece,
             self.seconds_per_piece,
         )
+        view._needed = view._candidates = candidates
+        view._soon = soon
+        return view
 
     def open_by_slack(self, most: float = np.inf) -> Iterator[tuple[int, float, bool]]:
         """Missing pieces that are not closed and have slack up to `most`, earliest due first.
