@@ -185,7 +185,7 @@ def _of_the_idle(  # noqa: PLR0917 - one plan, and all that it is made of
         if free is None:
             free = view.candidates > in_flight  # the former without the latter
         theirs = free & has
-        if not theirs[theirs.argmax()]:
+        if not theirs.any():
             continue
         idle += 1
         ranked = rank_best(picker, view.among(theirs), rng, count)
