@@ -1,4 +1,4 @@
-"""Fill in the tables of docs/swarms.md that are measured, from docs/evidence/swarms.
+"""Fill in the tables of pages that are measured, from docs/evidence/swarms.
 
     .venv/bin/python docs/tables.py
 
@@ -6,11 +6,14 @@ A table stands between `<!-- table NAME -->` and `<!-- end NAME -->`. `tests/tes
 while one of them is not what this writes.
 """  # noqa: INP001  # a script beside the pages that it fills in, no package
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
+
+from experiments.figures.agreement import TIE
 
 ROOT: Final = Path(__file__).parents[1]
 EVIDENCE: Final = ROOT / "docs/evidence/swarms"
@@ -30,7 +33,7 @@ Cell = tuple[str, str, str]
 def simulated() -> dict[Cell, dict[str, Any]]:
     """Of each cell: offload, its 95 % interval, bound."""
     found = {}
-    for figure in ("5.3", "5.5", "5.6"):
+    for figure in ("5.6", "5.5", "5.3"):  # 5.3 has every cell of viewers who leave at the end
         for cell in _read(f"figure-{figure}-sim-compressed.json")["cells"]:
             axes = cell["axes"]
             uplinks = f"{float(axes['upload'].removesuffix(' Mb/s')):g}e6"
@@ -86,6 +89,31 @@ def beside_real() -> Iterable[str]:
                 yield f"| {' | '.join(columns)} |"
 
 
+def agreement() -> Iterable[str]:
+    """How far apart the two are, in points of offload."""
+    heads = "cells that both have", "farthest apart", "next", "mean", "pickers in the same order"
+    yield f"| {' | '.join(heads)} |"
+    yield "|---|---|---|---|---|"
+    both = {cell: sim for cell, sim in simulated().items() if real(cell) is not None}
+    seen = {cell: _real_offload(cell) for cell in both}
+    apart = {cell: 100 * abs(seen[cell] - sim["offload"]) for cell, sim in both.items()}
+    far = sorted(apart, key=lambda cell: -apart[cell])[:2]
+    worst = [f"{apart[cell]:.1f}: {cell[2]}, {cell[0]}, {UPLINKS[cell[1]]}" for cell in far]
+    alike = [
+        (both[one]["offload"] - both[other]["offload"]) * (seen[one] - seen[other]) > 0
+        for one, other in itertools.combinations(both, 2)
+        if one[:2] == other[:2] and abs(both[one]["offload"] - both[other]["offload"]) > TIE
+    ]
+    mean = sum(apart.values()) / len(apart)
+    yield f"| {len(both)} | {' | '.join(worst)} | {mean:.1f} | {sum(alike)} of {len(alike)} |"
+
+
+def _real_offload(cell: Cell) -> float:
+    result = real(cell)
+    assert result is not None, "asked of cells that have one"
+    return float(result["offload"])
+
+
 def claims() -> Iterable[str]:
     """What the source says of its figures, and what was seen."""
     yield "| figure | seeds | the source says | seen | |"
@@ -99,6 +127,7 @@ def claims() -> Iterable[str]:
 
 
 TABLES: Final[Mapping[str, Callable[[], Iterable[str]]]] = {
+    "agreement": agreement,
     "beside-real": beside_real,
     "claims": claims,
 }
