@@ -143,8 +143,9 @@ class EmulatedDisk(RealDisk):
         faults = self._faults()
         if any(fault.kind is FaultKind.DEATH for fault in faults):
             raise DiskError(f"{self.path} does not answer")
+        asked = self._clock()
         data = super().read(extent, offset, length, direct=direct)
-        self._take(extent, offset, length, faults)
+        self._take(asked, extent, offset, length, faults)
         while any(fault.kind is FaultKind.STALL for fault in self._faults()):
             self._sleep(_LOOK_SECONDS)
         for fault in faults:
@@ -164,10 +165,11 @@ class EmulatedDisk(RealDisk):
             return None
         return self._memory.peek(self.path, extent, offset, length)
 
-    def _take(self, extent: ExtentKey, offset: int, length: int, faults: Sequence[Fault]) -> None:
-        """Let the time of a read pass."""
-        now = self._clock()
-        begins = self._free_at if now - self._told_at < LATE_SECONDS else now
+    def _take(
+        self, asked: float, extent: ExtentKey, offset: int, length: int, faults: Sequence[Fault]
+    ) -> None:
+        """Let the time of a read pass; what the files themselves took is a part of it."""
+        begins = self._free_at if asked - self._told_at < LATE_SECONDS else asked
         slow = [fault for fault in faults if fault.kind is FaultKind.STUTTER]
         chance = float(self._chance.uniform())
         seconds = read_seconds(self._model, slow, length, begins, place=0.5, chance=chance)
@@ -175,6 +177,7 @@ class EmulatedDisk(RealDisk):
             seconds -= self._model.seconds(0, 0.5, chance)
         self._next = extent, offset + length
         self._free_at = begins + seconds
-        if self._free_at > now:
-            self._sleep(self._free_at - now)
+        left = self._free_at - self._clock()
+        if left > 0:
+            self._sleep(left)
         self._told_at = max(self._clock(), self._free_at)
