@@ -26,6 +26,10 @@ UPLINKS: Final = {"2e6": "full", "1.5e6": "three quarters", "1e6": "half"}
 FIGURES: Final = (*(f"5.{n}" for n in range(3, 12)), "arrivals")
 VERDICTS: Final = {True: "reproduced", False: "not", None: "cannot tell"}
 
+CLIENTS: Final = {"toast": "**ours**"} | {
+    name: f"`{name}`" for name in ("naive", "unicast", "web-seed-sequential", "web-seed-deadlines")
+}
+
 Cell = tuple[str, str, str]
 """Behaviour, uplinks, picker."""
 
@@ -126,8 +130,29 @@ def claims() -> Iterable[str]:
             yield f"| {figure} | {seeds} | {claim['claim']} | {claim['words']} | {verdict} |"
 
 
+def baselines() -> Iterable[str]:
+    """Ours beside what a person would use instead, each with the same few viewers."""
+    heads = "behaviour", "uplinks", "client", "offload", "bound", "halts", "halted, s"
+    yield f"| {' | '.join(heads)} | start p50, ms | start p95, ms | wasted |"
+    yield "|---|---|---|---|---|---|---|---|---|---|"
+    records = [json.loads(path.read_text("utf-8")) for path in (EVIDENCE / "baselines").iterdir()]
+    for behaviour in BEHAVIOURS[:2]:
+        for uplinks in ("2 Mb/s", "1 Mb/s"):
+            for client, name in CLIENTS.items():
+                place = {"behaviour": behaviour, "upload": uplinks, "client": client}
+                (result,) = (each["result"] for each in records if each["axes"] == place)
+                starts = (round(1000 * result[f"start_seconds_p{n}"]) for n in (50, 95))
+                waste = result["waste"]
+                columns = [behaviour, uplinks, name, f"{result['offload']:.3f}"]
+                columns += [f"{result['bound']:.3f}", str(result["stalls"])]
+                columns += [f"{result['stall_seconds']:.2f}", *(str(start) for start in starts)]
+                columns += ["" if waste is None else f"{waste:.1%}".replace("%", " %")]
+                yield f"| {' | '.join(columns)} |"
+
+
 TABLES: Final[Mapping[str, Callable[[], Iterable[str]]]] = {
     "agreement": agreement,
+    "baselines": baselines,
     "beside-real": beside_real,
     "claims": claims,
 }
@@ -160,7 +185,7 @@ def _read(name: str) -> Any:
     return json.loads((EVIDENCE / name).read_text("utf-8"))
 
 
-PAGES: Final = ("docs/swarms.md",)
+PAGES: Final = ("docs/baselines.md", "docs/swarms.md")
 
 
 def main() -> None:
