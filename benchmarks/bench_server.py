@@ -19,11 +19,12 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 from server.load import SCRIPT, Run, find_wrk, measure
-from server.nginx import CONFIGURATIONS, find_nginx
+from server.nginx import CONFIGURATIONS
 from server.programs import BenchError
 from server.report import OURS, Cell, figures, goals, label, table
 from server.servers import Server, check, hold, prepare, run_nginx, run_ours, warm
 
+from experiments.nginx import find_nginx
 from toast.common.cli import SIZE, run_cli
 
 _SIZES = "64k,256k,1m,4m"

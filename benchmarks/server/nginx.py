@@ -1,15 +1,11 @@
 """nginx as the baseline: its configurations, and one that runs in a folder of its own."""
 
-import grp
-import os
-import pwd
-import shutil
 from pathlib import Path
 from typing import Final
 
-from server.programs import BenchError
+from experiments import nginx
 
-__all__ = ["CONFIGURATIONS", "configuration", "find_nginx"]
+__all__ = ["CONFIGURATIONS", "configuration"]
 
 _LONG: Final = "keepalive_requests 1000000; open_file_cache max=16;"
 
@@ -28,43 +24,6 @@ best: the fastest that we found for ranges of cached films (docs/benchmarks.md):
     buffer few pages are under way at a time.
 """
 
-_TEMPLATE: Final = """\
-daemon off;
-{user}
-worker_processes {workers};
-pid {prefix}/nginx.pid;
-error_log {prefix}/error.log;
-thread_pool pool threads={threads} max_queue=65536;
-worker_rlimit_nofile 65536;
-events {{ worker_connections 8192; }}
-http {{
-  types {{ video/mp4 mp4; }}
-  access_log off;
-  client_body_temp_path {prefix}/body;
-  proxy_temp_path {prefix}/proxy;
-  fastcgi_temp_path {prefix}/fastcgi;
-  uwsgi_temp_path {prefix}/uwsgi;
-  scgi_temp_path {prefix}/scgi;
-  {directives}
-  server {{
-    listen 127.0.0.1:{port}{listen};
-    root {root};
-  }}
-}}
-"""
-
-
-def find_nginx() -> str:
-    """The path of nginx, which is not in the search path of people other than root.
-
-    Raises:
-        BenchError: it is not installed.
-    """
-    path = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-    if path is None:
-        raise BenchError("nginx is missing: install it (Debian: apt install nginx-light)")
-    return path
-
 
 def configuration(
     directives: str, *, prefix: Path, root: Path, port: int, workers: int, threads: int = 4
@@ -80,21 +39,15 @@ def configuration(
         workers: processes.
         threads: of the pool that `aio threads=pool` uses, in each process.
     """
-    listen = ""
+    options = ""
     if directives.startswith("listen:"):
         options, _, directives = directives.removeprefix("listen:").partition(";")
-        listen = f" {options.strip()}"
-    # Only root's workers change to another user, who could not read a folder that is root's alone.
-    user = ""
-    if os.geteuid() == 0:
-        user = f"user {pwd.getpwuid(0).pw_name} {grp.getgrgid(0).gr_name};"
-    return _TEMPLATE.format(
-        user=user,
+    pool = f"thread_pool pool threads={threads} max_queue=65536;"
+    return nginx.configuration(
+        f"worker_processes {workers};\n{pool}\nworker_rlimit_nofile 65536;",
+        f"types {{ video/mp4 mp4; }}\n  {directives}",
         prefix=prefix,
         root=root,
-        port=port,
-        workers=workers,
-        threads=threads,
-        listen=listen,
-        directives=directives,
+        listen=f"127.0.0.1:{port} {options.strip()}".rstrip(),
+        connections=8192,
     )

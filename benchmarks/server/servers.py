@@ -15,9 +15,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from server.film import make_large_film
-from server.nginx import configuration, find_nginx
+from server.nginx import configuration
 from server.programs import BenchError, Program, free_port, running, wait_listening
 
+from experiments.nginx import find_nginx
 from vodserver.store import add_film, create_store, open_store
 from vodserver.store.files import OpenFile
 

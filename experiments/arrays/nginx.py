@@ -1,17 +1,14 @@
 """nginx as a plain file server of films: how it may be set to read, and its nginx.conf."""
 
-import grp
-import os
-import pwd
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from experiments.errors import LabError
+from experiments.nginx import configuration, find_nginx
 
-__all__ = ["BEST", "WAYS", "Way", "find_nginx", "nginx_command"]
+__all__ = ["BEST", "WAYS", "Way", "nginx_command"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +31,7 @@ class Way:
 _PROCESSES: Final = 96
 _POOL: Final = "thread_pool pool threads=160 max_queue=65536;"
 """More than there are streams: none waits for a thread."""
+_LONG: Final = "keepalive_requests 1000000; open_file_cache max=1024;"
 _DIRECT: Final = "sendfile off; directio 512; aio threads=pool;"
 WAYS: Final[Mapping[str, Way]] = {
     "sendfile": Way("sendfile on;", paged=True, read_ahead=8 << 10, workers=_PROCESSES),
@@ -61,45 +59,6 @@ extent of 5 s."""
 BEST: Final = "direct, 1 x 240 KiB"
 """The one that the disks do most with."""
 
-_TEMPLATE: Final = """\
-daemon off;
-{user}
-worker_processes {workers};
-pid {prefix}/nginx.pid;
-error_log {prefix}/error.log;
-{pool}
-worker_rlimit_nofile 8192;
-events {{ worker_connections 2048; }}
-http {{
-  types {{ }}
-  access_log off;
-  keepalive_requests 1000000;
-  open_file_cache max=1024;
-  client_body_temp_path {prefix}/body;
-  proxy_temp_path {prefix}/proxy;
-  fastcgi_temp_path {prefix}/fastcgi;
-  uwsgi_temp_path {prefix}/uwsgi;
-  scgi_temp_path {prefix}/scgi;
-  {directives}
-  server {{
-    listen {host}:{port};
-    root {root};
-  }}
-}}
-"""
-
-
-def find_nginx() -> str:
-    """The path of nginx, which is not in the search path of people other than root.
-
-    Raises:
-        LabError: it is not installed.
-    """
-    path = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-    if path is None:
-        raise LabError("nginx is missing: install it (Debian: apt install nginx-light)")
-    return path
-
 
 def nginx_command(way: Way, *, prefix: Path, root: Path, host: str, port: int) -> list[str]:
     """Write an nginx.conf that touches nothing outside of a folder; the command line.
@@ -115,19 +74,14 @@ def nginx_command(way: Way, *, prefix: Path, root: Path, host: str, port: int) -
         LabError: it is not installed.
     """
     prefix.mkdir()
-    # Only root's workers change to another user, who could not read a folder that is root's alone.
-    user = ""
-    if os.geteuid() == 0:
-        user = f"user {pwd.getpwuid(0).pw_name} {grp.getgrgid(0).gr_name};"
-    text = _TEMPLATE.format(
-        user=user,
+    pool = _POOL if "threads=pool" in way.directives else ""
+    text = configuration(
+        f"worker_processes {way.workers};\nworker_rlimit_nofile 8192;\n{pool}",
+        f"types {{ }}\n  {_LONG}\n  {way.directives}",
         prefix=prefix,
         root=root,
-        host=host,
-        port=port,
-        pool=_POOL if "threads=pool" in way.directives else "",
-        workers=way.workers,
-        directives=way.directives,
+        listen=f"{host}:{port}",
+        connections=2048,
     )
     path = prefix / "nginx.conf"
     path.write_text(text, encoding="utf-8")

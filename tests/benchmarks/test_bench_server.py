@@ -16,6 +16,8 @@ from pathlib import Path
 import av
 import pytest
 
+from experiments.errors import LabError
+from experiments.nginx import find_nginx
 from toast.media import probe
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -153,8 +155,8 @@ def test_nginx_keeps_to_its_folder():
 def test_nginx_takes_every_configuration(name, tmp_path):
     nginx = module("nginx")
     try:
-        program = nginx.find_nginx()
-    except module("programs").BenchError as error:
+        program = find_nginx()
+    except LabError as error:
         pytest.skip(str(error))
     text = nginx.configuration(
         nginx.CONFIGURATIONS[name], prefix=tmp_path, root=tmp_path, port=8081, workers=1

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from experiments.arrays.mounted import mounted_command
-from experiments.arrays.nginx import find_nginx
 from experiments.errors import LabError
+from experiments.nginx import find_nginx
 
 __all__ = ["need_mounts"]
 

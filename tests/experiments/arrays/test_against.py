@@ -166,9 +166,3 @@ def test_a_machine_without_the_device_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(mounted.os, "access", lambda *_: False)
     with pytest.raises(LabError, match="may not be used by this user: run as root"):
         mounted.mounted_command(tmp_path / "spec.json")
-
-
-def test_nginx_that_is_missing_is_a_line(tmp_path, monkeypatch):
-    monkeypatch.setattr("experiments.arrays.nginx.shutil.which", lambda *_, **__: None)
-    with pytest.raises(LabError, match="nginx is missing: install it"):
-        nginx_command(WAYS[BEST], prefix=tmp_path / "n", root=tmp_path, host="h", port=1)
